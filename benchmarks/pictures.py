@@ -13,7 +13,7 @@ import typer
 
 import labelrace
 from labelrace import LabelRaceClassifier
-from labelrace.base.files import write_whole
+from labelrace.base.files import write_atomic
 from labelrace.measures import calibration, evaluate
 from labelrace.report.charts import Chart, Panel, Series
 from labelrace.report.charts import panels as side_by_side
@@ -34,7 +34,7 @@ def pictures(folder: Annotated[Path, typer.Argument(help="Where to write them.")
     folder.mkdir(parents=True, exist_ok=True)
     for name, (title, panels) in made.items():
         content = side_by_side(panels, across=2 if len(panels) == 4 else len(panels), size=(3.6, 2.4))
-        write_whole(folder / f"{name}.png", as_file(draw(Chart(name, title, content)), "png", title))
+        write_atomic(folder / f"{name}.png", as_file(draw(Chart(name, title, content)), "png", title))
         print(folder / f"{name}.png")
 
 

@@ -20,8 +20,8 @@ from sklearn.base import BaseEstimator
 from labelrace.base import parameters
 from labelrace.base.sparse import dense
 from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import thresholds
-from labelrace.decisions.monitor import Watch
+from labelrace.decisions import rules
+from labelrace.decisions.monitor import Monitor
 from labelrace.evaluation import ModelSpec
 from labelrace.linear import scaling
 from labelrace.linear.scaling import ScalingState
@@ -96,7 +96,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     rate: float
     _scaling: ScalingState
-    _watch: Watch
+    _watch: Monitor
 
     @abstractmethod
     def _start(self, n_labels: int) -> None:
@@ -121,7 +121,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         if is_first:
             n_values = np.zeros(X.shape[1], dtype=np.intp)
             started = scaling.start(X, n_values, 0, np.random.default_rng(0))
-            self._scaling, self._watch = scaling.update(started, X), monitoring.begin(labels.shape[1])
+            self._scaling, self._watch = scaling.update(started, X), monitoring.init(labels.shape[1])
             self._start(labels.shape[1])
         # Each row is predicted before it is learned.
         scores = np.zeros(labels.shape)
@@ -130,25 +130,25 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             self._learn_row(row, present)
         # The first rows are predicted by a model that has learned almost nothing.
         counted = slice(len(labels) // 4 if is_first else 0, None)
-        add = monitoring.add_together if is_first else monitoring.add
+        add = monitoring.count_rows if is_first else monitoring.observe
         self._watch = add(self._watch, scores[counted], labels[counted])
         if not is_first:
             self._scaling = scaling.update(self._scaling, X)
         return self
 
-    def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, thresholds.Rule]:
+    def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, rules.Rule]:
         offsets, rule = monitoring.decide(self._watch, "cardinality")
-        return thresholds.adjusted(np.array([self._scores_of(row) for row in self._rows(X)]), offsets), rule
+        return rules.adjusted(np.array([self._scores_of(row) for row in self._rows(X)]), offsets), rule
 
     def predict(self, X: AnyMatrix) -> BoolArray:
         """Choose as many labels as there were recently."""
         scores, rule = self._adjusted(X)
-        return thresholds.choose(rule, scores)
+        return rules.choose(rule, scores)
 
     def predict_proba(self, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
         scores, rule = self._adjusted(X)
-        return thresholds.probabilities(rule, scores)
+        return rules.probabilities(rule, scores)
 
 
 class VowpalWabbit(_Baseline):

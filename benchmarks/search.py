@@ -19,10 +19,10 @@ from benchmarks.datasets import find_datasets
 from labelrace import BinaryRelevanceClassifier, HashedRACEClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.cli.options import argument
 from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import thresholds
+from labelrace.decisions import rules
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
-from labelrace.linear import rls, steps, warm_up
+from labelrace.linear import rls, warm_up
 from labelrace.measures import PAPER_MEASURES, evaluate
 
 SEEDS = 3
@@ -32,10 +32,10 @@ MANY = 10_000_000
 # What is taken away: where a part of the design is, its name there, and what takes its place.
 PARTS: dict[str, tuple[Any, str, Any]] = {
     "exact start": (warm_up, "EXACT_ROWS", 64),
-    "marginal precision": (steps, "marginal", lambda precision, q, squares: precision + squares),
-    "hinge": (steps, "hinged", lambda errors, h: np.nan_to_num(errors)),
-    "generations": (rls.RLS, "with_generations", lambda bank, state, H: state),
-    "share of the best": (thresholds, "OF_BEST", 0.0),
+    "marginal precision": (rls, "_marginal", lambda precision, q, squares: precision + squares),
+    "hinge": (rls, "_hinged", lambda errors, h: np.nan_to_num(errors)),
+    "generations": (rls.RLS, "_with_recent_labels", lambda bank, state, H: state),
+    "share of the best": (rules, "OF_BEST", 0.0),
     "offsets": (monitoring, "_MOST_OFFSET", 0.0),
 }
 

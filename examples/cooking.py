@@ -21,7 +21,7 @@ def walk(path: Path, n_rows: int = 15_404) -> labelrace.Tagger:
     for table in islice(file_tables(path, 500), max(1, n_rows // 500)):
         tagger.prequential_fit(table)
     for column in tagger.columns_:
-        print(f"{column.name} was taken for: {column}")
+        print(f"{column.name} is read as: {column}")
     print(f"{tagger.n_rows_} questions with {len(tagger.tags_)} tags, separated by {tagger.separator_!r}")
     print("Tagged before they were learned, with an example F of {example_f1:.3f}".format(**tagger.quality_))
 

@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.models import MODELS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -19,7 +20,7 @@ from labelrace.delayed import PendingRows
 from labelrace.exceptions import UnknownRowError
 
 FEATURES = list("vwxyz")
-ONLINE = labelrace.model_names(online=True)
+ONLINE = [name for name in MODELS if labelrace.make_model(name).is_online]
 KINDS = {
     "dense": np.asarray,
     "sparse": sparse.csr_array,

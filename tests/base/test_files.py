@@ -14,7 +14,7 @@ import pytest
 
 import labelrace
 from labelrace import RACEClassifier
-from labelrace.base.files import part_folder, whole_file, write_whole
+from labelrace.base.files import atomic_file, write_atomic
 
 posix = pytest.mark.skipif(os.name != "posix", reason="rights, links and pipes are POSIX's")
 
@@ -22,16 +22,16 @@ posix = pytest.mark.skipif(os.name != "posix", reason="rights, links and pipes a
 def test_new_files_and_replaced_ones(tmp_path):
     path = tmp_path / "file"
     for content in (b"first", b"", bytes(range(256)) * 1000):
-        write_whole(path, content)
+        write_atomic(path, content)
         assert path.read_bytes() == content
-    write_whole(str(path), b"by name")
+    write_atomic(str(path), b"by name")
     assert path.read_bytes() == b"by name"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_files_in_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_whole("file", b"here")
+    write_atomic("file", b"here")
     assert (tmp_path / "file").read_bytes() == b"here"
 
 
@@ -45,7 +45,7 @@ def test_a_failure_midway_leaves_the_old_file_and_nothing_else(tmp_path, monkeyp
         with monkeypatch.context() as patch:
             patch.setattr(os, failing, fail)
             with pytest.raises(OSError, match="No space left"):
-                write_whole(path, b"new")
+                write_atomic(path, b"new")
         assert list(tmp_path.iterdir()) == before
         path.write_bytes(b"old")
     assert path.read_bytes() == b"old"
@@ -61,7 +61,7 @@ def test_a_failure_to_copy_rights_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "chmod", fail)
     with pytest.raises(PermissionError, match="no such right"):
-        write_whole(path, b"new")
+        write_atomic(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -71,7 +71,7 @@ def test_a_writer_that_fails_or_is_interrupted(tmp_path):
     path.write_bytes(b"old")
 
     def write_half(error):
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             file.write(b"half of the n")
             raise error
 
@@ -107,7 +107,7 @@ def test_rights_follow_the_umask(tmp_path, umask, rights):
     path = tmp_path / "file"
     before = os.umask(umask)
     try:
-        write_whole(path, b"content")
+        write_atomic(path, b"content")
         assert os.umask(umask) == umask
     finally:
         os.umask(before)
@@ -116,13 +116,13 @@ def test_rights_follow_the_umask(tmp_path, umask, rights):
 
 def test_folders_that_are_missing_or_in_the_way(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*missing to write file into: make it first"):
-        write_whole(tmp_path / "missing" / "file", b"content")
+        write_atomic(tmp_path / "missing" / "file", b"content")
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="folder"):
-        write_whole(tmp_path / "folder", b"content")
+        write_atomic(tmp_path / "folder", b"content")
     (tmp_path / "plain").write_bytes(b"")
     with pytest.raises(FileNotFoundError, match="There is no folder"):
-        write_whole(tmp_path / "plain" / "file", b"content")
+        write_atomic(tmp_path / "plain" / "file", b"content")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "plain"]
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_is_there_keeps_its_rights(tmp_path, rights):
     path = tmp_path / "file"
     path.write_bytes(b"old")
     path.chmod(rights)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(b"new")
         # Nobody else may read what is being written, whatever becomes of it.
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077 == 0
@@ -148,7 +148,7 @@ def test_a_link_stays_one(tmp_path):
     link.symlink_to(real)
     dangling.symlink_to(Path("elsewhere", "new"))
     for path, target in ((link, real), (dangling, tmp_path / "elsewhere" / "new")):
-        write_whole(path, b"content")
+        write_atomic(path, b"content")
         assert path.is_symlink()
         assert target.read_bytes() == b"content"
         assert not target.is_symlink()
@@ -176,52 +176,31 @@ def test_files_and_folders_without_the_right_to_write(tmp_path):
     folder.mkdir(mode=0o555)
     for target in (path, folder / "file"):
         with pytest.raises(PermissionError, match="that you may write"):
-            write_whole(target, b"new")
+            write_atomic(target, b"new")
     assert path.read_bytes() == b"old"
 
 
-def killed_while_writing(path, folder=False):
-    """Kill a process while it writes a file; return what it left."""
-    what = "part_folder(path)" if folder else "whole_file(path)"
+@posix
+def test_a_killed_process_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
     code = f"""
-import os, signal, sys
-from labelrace.base.files import part_folder, whole_file
-path = sys.argv[1]
-with {what}:
+import os, signal
+from labelrace.base.files import atomic_file
+with atomic_file({str(path)!r}) as file:
+    file.write(b"half of the n")
+    file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 """
-    before = set(path.parent.iterdir())
-    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == -signal.SIGKILL
-    [left] = set(path.parent.iterdir()) - before
-    return left
-
-
-@posix
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    path = tmp_path / "file"
-    left = [killed_while_writing(path), killed_while_writing(tmp_path / "other", folder=True)]
-    assert all(part.name.endswith(".part") for part in left)
-    write_whole(path, b"content")
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@posix
-def test_parts_of_others_are_never_touched(tmp_path):
-    path = tmp_path / "file"
-    left = killed_while_writing(path)
-    dead = left.name.split("-")[-2]
-    alive, another_machine = (left.name.replace(f"-{dead}-", f"-{os.getppid()}-"), left.name.replace("race-", "race-x"))
-    others = [".thesis.part", f".file.{dead}.part", left.name.removesuffix(".part"), alive, another_machine]
-    for name in others:
-        (tmp_path / name).write_bytes(b"mine")
-    write_whole(path, b"content")
-    left.unlink(missing_ok=True)
-    assert {entry.name for entry in tmp_path.iterdir()} == {"file", *others} - {left.name}
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
+    write_atomic(path, b"new")
+    assert path.read_bytes() == b"new"
 
 
 def test_files_that_are_being_written_at_the_same_time(tmp_path):
-    with whole_file(tmp_path / "one") as one, whole_file(tmp_path / "other") as other, part_folder(tmp_path / "third"):
-        write_whole(tmp_path / "one", b"third")
+    with atomic_file(tmp_path / "one") as one, atomic_file(tmp_path / "other") as other:
+        write_atomic(tmp_path / "one", b"third")
         one.write(b"first")
         other.write(b"second")
     assert (tmp_path / "one").read_bytes() == b"first"
@@ -230,6 +209,6 @@ def test_files_that_are_being_written_at_the_same_time(tmp_path):
 
 
 def test_long_names(tmp_path):
-    for name in ("x" * 255, "ä" * 127):
-        write_whole(tmp_path / name, b"content")
+    for name in ("x" * 255, "ä" * 127, "🂡" * 63):
+        write_atomic(tmp_path / name, b"content")
         assert (tmp_path / name).read_bytes() == b"content"

@@ -360,7 +360,7 @@ def test_what_the_header_tells(content):
     header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"])
     assert set(header) == {
         "format", "version", "class", "parameters", "n_labels", "label_names", "feature_names", "sparse_labels",
-        "label_dtype", "seed", "absent", "parts",
+        "label_dtype", "seed", "is_successor", "absent", "parts",
     }  # fmt: skip
     assert (header["class"], header["n_labels"], header["seed"]) == ("RACEClassifier", 3, 0)
     assert (header["label_names"], header["feature_names"]) == ({"names": "label_names"}, {"names": "feature_names"})

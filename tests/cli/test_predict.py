@@ -270,3 +270,10 @@ def test_numbered_features_keep_their_numbers(works, tmp_path):
     expected = [[f"y{j}" for j in np.flatnonzero(row[:3])] for row in without]
     found = label_sets(works("predict", "model", "q.svm"))
     assert np.mean([a == b for a, b in zip(found, expected, strict=True)]) > 0.9
+
+
+def test_the_delimiter_of_standard_input(works, model_file, data):
+    commas = plain_csv(data.X)
+    expected = label_sets(works("predict", model_file, "-", stdin=commas))
+    semicolons = commas.replace(",", ";")
+    assert label_sets(works("predict", model_file, "-", "--delimiter", ";", stdin=semicolons)) == expected

@@ -54,8 +54,8 @@ def test_train_says_what_it_found_and_how_good_it_is(trained):
     assert lines[3] == "race learned 800 rows with 3 tags: t.labelrace"
     tagger = labelrace.load("t.labelrace")
     assert lines[4] == (
-        f"Predicted before it was learned: example F {tagger.quality_['example_f1']:.3f}, "
-        f"micro F {tagger.quality_['micro_f1']:.3f}, 700 rows."
+        f"Prequential quality (700 rows): example F1 {tagger.quality_['example_f1']:.3f}, "
+        f"micro F1 {tagger.quality_['micro_f1']:.3f}."
     )
     assert lines[5].startswith("Predicted well: ")
     assert all(f"{tag} (0.9" in lines[5] or f"{tag} (1.0" in lines[5] for tag in TOPICS)
@@ -161,7 +161,7 @@ def test_rows_without_tags_are_unknown_or_none(works, refuses):
     write("some.csv", [{**row, "tags": row["tags"] if number % 3 else ""} for number, row in enumerate(rows)])
     settings = ("train", "some.csv", "--tags", "tags", "--separator", ";", "--batch-size", 100)
     said = works(*settings, "-o", "unknown.labelrace")
-    assert "Rows without tags, which are not learned: 100." in said
+    assert "Skipped 100 rows without tags." in said
     assert "learned 200 rows" in said
     said = works(*settings, "-o", "none.labelrace", "--untagged", "none")
     assert "not learned" not in said
@@ -199,7 +199,7 @@ def test_standard_input_may_hold_cells_as_long_as_those_of_files(trained, works)
 
 def test_a_key_that_comes_twice_in_standard_input_is_an_error(trained, refuses):
     err = refuses("predict", "t.labelrace", "-", stdin='{"body": "oven", "body": "invoice"}\n')
-    assert "standard input, row 1: the key 'body' is there twice in an object; keep one of them." in err
+    assert "standard input, line 1: the key 'body' is there twice in an object; keep one of them." in err
 
 
 def test_tags_are_called_not_predicted_well_only_where_they_are_not(works):

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.base.compiled import is_available
-from labelrace.decisions import drift, score_loops
+from labelrace.decisions import drift
 
 STATIONARY = {
     "normal": lambda rng, n: rng.normal(0.3, 0.1, n),
@@ -17,11 +16,11 @@ STATIONARY = {
 
 def alarms(batches):
     """Count alarms; after one the past is forgotten."""
-    state, count = drift.empty(), 0
+    state, count = drift.init(), 0
     for errors in batches:
-        state = drift.add(state, errors)
-        if drift.found(state):
-            state, count = drift.empty(), count + 1
+        state = drift.update(state, errors)
+        if drift.is_found(state):
+            state, count = drift.init(), count + 1
     return count
 
 
@@ -58,14 +57,14 @@ def test_large_batches_after_small_ones_are_not_drift():
 def test_errors_that_double_are_found_within_three_batches(draw, n_before):
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        state = drift.empty()
+        state = drift.init()
         for _ in range(n_before):
-            state = drift.add(state, draw(rng, 200))
-            assert not drift.found(state)
+            state = drift.update(state, draw(rng, 200))
+            assert not drift.is_found(state)
         late = []
         for _ in range(3):
-            state = drift.add(state, 2 * draw(rng, 200))
-            late.append(drift.found(state))
+            state = drift.update(state, 2 * draw(rng, 200))
+            late.append(drift.is_found(state))
         assert any(late)
 
 
@@ -73,13 +72,13 @@ def test_small_growth_is_found_in_the_end():
     """By several batches together, none of which would do alone."""
     rng = np.random.default_rng(1)
     before = [rng.normal(0, 1, 400) for _ in range(20)]
-    state = drift.empty()
+    state = drift.init()
     for errors in before:
-        state = drift.add(state, errors)
+        state = drift.update(state, errors)
     found = []
     for _ in range(12):
-        state = drift.add(state, rng.normal(0.16, 1, 400))
-        found.append(drift.found(state))
+        state = drift.update(state, rng.normal(0.16, 1, 400))
+        found.append(drift.is_found(state))
     assert not found[0]
     assert any(found)
 
@@ -90,22 +89,22 @@ def test_improvement_is_not_drift(seed, factor, n):
     rng = np.random.default_rng(seed)
     errors = np.abs(rng.normal(size=(20, n))) + 1
     errors[10:] *= factor
-    state = drift.empty()
+    state = drift.init()
     for batch in errors:
-        state = drift.add(state, batch)
-        assert not drift.found(state)
+        state = drift.update(state, batch)
+        assert not drift.is_found(state)
 
 
 def test_nothing_is_said_before_three_batches_have_passed():
-    state = drift.empty()
-    assert not drift.found(state)
+    state = drift.init()
+    assert not drift.is_found(state)
     for level in (0.0, 1.0, 1000.0):
-        state = drift.add(state, level + np.linspace(0, 0.1, 60))
-        assert not drift.found(state)
-    state = drift.empty()
+        state = drift.update(state, level + np.linspace(0, 0.1, 60))
+        assert not drift.is_found(state)
+    state = drift.init()
     for level in (0.0, 0.0, 0.0, 1.0):
-        state = drift.add(state, level + np.linspace(0, 0.1, 60))
-    assert drift.found(state)
+        state = drift.update(state, level + np.linspace(0, 0.1, 60))
+    assert drift.is_found(state)
 
 
 @settings(max_examples=60, deadline=None)
@@ -114,9 +113,9 @@ def test_small_batches_are_put_together(seed, sizes):
     """A batch takes in those after it until it has 50 rows; mean and variance are those of its rows."""
     rng = np.random.default_rng(seed)
     batches = [rng.exponential(size=n) + rng.normal() for n in sizes]
-    state, groups = drift.empty(), []
+    state, groups = drift.init(), []
     for errors in batches:
-        state = drift.add(state, errors)
+        state = drift.update(state, errors)
         if groups and len(groups[-1]) < 50:
             groups[-1] = np.append(groups[-1], errors)
         else:
@@ -128,31 +127,31 @@ def test_small_batches_are_put_together(seed, sizes):
 
 
 def test_small_batch_at_the_end_is_waited_for():
-    state = drift.empty()
+    state = drift.init()
     for _ in range(5):
-        state = drift.add(state, np.linspace(0, 1, 50))
-    state = drift.add(state, np.full(49, 9.0))
-    assert not drift.found(state)
-    assert drift.found(drift.add(state, np.full(1, 9.0)))
+        state = drift.update(state, np.linspace(0, 1, 50))
+    state = drift.update(state, np.full(49, 9.0))
+    assert not drift.is_found(state)
+    assert drift.is_found(drift.update(state, np.full(1, 9.0)))
 
 
 def test_the_noise_of_batches_counts():
     """Rows of a batch that err alike vary little within it, and much from batch to batch."""
     rng = np.random.default_rng(2)
-    state = drift.empty()
+    state = drift.init()
     for level in [*rng.normal(size=30), 2.5]:
-        state = drift.add(state, level + 1e-3 * rng.normal(size=100))
-    assert not drift.found(state)
-    assert drift.found(drift.add(state, np.full(100, 50.0)))
+        state = drift.update(state, level + 1e-3 * rng.normal(size=100))
+    assert not drift.is_found(state)
+    assert drift.is_found(drift.update(state, np.full(100, 50.0)))
 
 
 def test_nothing_given_is_changed():
-    state = drift.add(drift.add(drift.empty(), np.linspace(0, 1, 60)), np.linspace(0, 1, 20))
+    state = drift.update(drift.update(drift.init(), np.linspace(0, 1, 60)), np.linspace(0, 1, 20))
     errors = np.linspace(0, 1, 20)
     before = [part.copy() for part in (*state, errors)]
     for array in (*state, errors):
         array.setflags(write=False)
-    drift.found(drift.add(state, errors))
+    drift.is_found(drift.update(state, errors))
     for now, then in zip((*state, errors), before, strict=True):
         np.testing.assert_array_equal(now, then)
 
@@ -171,20 +170,15 @@ def found_by_definition(state):
     return False
 
 
-@pytest.mark.parametrize("loops", ["numpy", "plain", "compiled"])
-def test_definition(loops, monkeypatch):
+def test_definition():
     """On histories near the limit, half of which are drifts."""
-    if loops == "compiled" and not is_available():
-        pytest.skip("there is nothing to compile with")
-    if loops == "plain":
-        monkeypatch.setattr(score_loops.errors_have_grown, "compiled", score_loops.errors_have_grown.function)
     rng, verdicts = np.random.default_rng(0), []
     for _ in range(4000):
         n = int(rng.integers(1, 33))
         means = rng.normal(1.0, 0.1, n)
         means[int(rng.integers(n)) :] += rng.uniform(0.2, 1.0)
         state = drift.DriftState(means, rng.uniform(0.0, 0.02, n), np.full(n, 100.0))
-        verdicts.append((drift.found(state, compiled=loops != "numpy"), found_by_definition(state)))
+        verdicts.append((drift.is_found(state), found_by_definition(state)))
     got, expected = np.array(verdicts).T
     np.testing.assert_array_equal(got, expected)
     assert 0.2 < expected.mean() < 0.8

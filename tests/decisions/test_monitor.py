@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.base.compiled import Kernel, is_available
+from labelrace.decisions import histogram, rules
 from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import score_loops, thresholds
-from labelrace.decisions.monitor import add_together, begin, monitor, new_monitor
-from labelrace.decisions.thresholds import add_scores, choose, make_rule, new_histogram
+from labelrace.decisions.monitor import init_counts, update_counts
 
 SHARES = (0.0, 0.5, 1.0)
 
@@ -20,7 +18,7 @@ class Loops:
     """The same, one row and one label at a time; histograms and the rule are taken as given."""
 
     def __init__(self, n_labels):
-        self.histograms = [new_histogram() for _ in SHARES]
+        self.histograms = [histogram.init() for _ in SHARES]
         self.offsets, self.counts, self.rows = [0.0] * n_labels, [0.0] * n_labels, 0.0
         self.f1, self.f1_rows = [0.0] * 3, 0.0
 
@@ -38,11 +36,11 @@ class Loops:
             z = np.array(
                 [[s - 0.1 * max(0.0, max(row)) - share * self.offsets[j] for j, s in enumerate(row)] for row in scores]
             )
-            after = add_scores(self.histograms[place], z, labels)
-            rule = make_rule("cardinality", after if first else self.histograms[place], None)
+            after = histogram.update(self.histograms[place], z, labels)
+            rule = rules.make_rule("cardinality", after if first else self.histograms[place], None)
             self.histograms[place] = after
             self.f1[place] *= 0.5 ** (n / 500)
-            for row, known in zip(choose(rule, z), labels, strict=True):
+            for row, known in zip(rules.choose(rule, z), labels, strict=True):
                 chosen = {j for j in range(n_labels) if row[j] and not np.isnan(known[j])}
                 present = {j for j in range(n_labels) if known[j] == 1}
                 size = len(chosen) + len(present)
@@ -71,104 +69,84 @@ def some_rows(seed, n, n_labels=6, unknown=0.0, rise=0.0):
     st.sampled_from([0.0, 0.4]),
 )
 def test_loops_over_rows_and_labels(seed, sizes, unknown, rise):
-    watched, loops = new_monitor(6), Loops(6)
+    counts, loops = init_counts(6), Loops(6)
     for number, n in enumerate(sizes):
         scores, labels = some_rows(seed + number, n, unknown=unknown, rise=rise)
-        watched = monitor(watched, scores, labels)[0]
+        counts = update_counts(counts, scores, labels)
         loops.learn(scores, labels)
-    np.testing.assert_allclose(watched.offsets, loops.offsets, atol=1e-12)
-    np.testing.assert_allclose(watched.present, loops.counts)
-    np.testing.assert_allclose(watched.f1, loops.f1)
-    assert monitoring.best_share(watched) == loops.best()
+    np.testing.assert_allclose(counts.offsets, loops.offsets, atol=1e-12)
+    np.testing.assert_allclose(counts.present, loops.counts)
+    np.testing.assert_allclose(counts.f1, loops.f1)
+    assert monitoring.best_share(counts) == loops.best()
     for place, expected in enumerate(loops.histograms):
-        np.testing.assert_allclose(watched.histograms.of(place).seen, expected.seen)
+        np.testing.assert_allclose(counts.histograms.of(place).seen, expected.seen)
 
 
 def test_a_label_that_is_predicted_too_often_gets_an_offset():
-    watched = new_monitor(6)
+    counts = init_counts(6)
     for number in range(60):
-        watched = monitor(watched, *some_rows(number, 100, rise=0.25))[0]
-    assert watched.offsets[0] > 0.02
-    assert monitoring.best_share(watched) == 2
-    assert np.abs(watched.offsets).max() <= 0.15
+        counts = update_counts(counts, *some_rows(number, 100, rise=0.25))
+    assert counts.offsets[0] > 0.02
+    assert monitoring.best_share(counts) == 2
+    assert np.abs(counts.offsets).max() <= 0.15
 
 
 def test_offsets_that_do_harm_are_not_taken():
-    """Where offsets point the wrong way, the example F is better without them."""
-    watched = new_monitor(6)._replace(offsets=np.array([0.0, 0.15, -0.15, 0.15, -0.15, -0.15]))
+    """Where offsets point the wrong way, the example F1 is better without them."""
+    counts = init_counts(6)._replace(offsets=np.array([0.0, 0.15, -0.15, 0.15, -0.15, -0.15]))
     for number in range(5):
-        before = watched.offsets
+        before = counts.offsets
         scores, labels = some_rows(number, 200)
-        watched = monitor(watched, scores - 0.15 * labels, labels)[0]._replace(offsets=before)
-    assert monitoring.best_share(watched) == 0
+        counts = update_counts(counts, scores - 0.15 * labels, labels)._replace(offsets=before)
+    assert monitoring.best_share(counts) == 0
 
 
 def test_new_labels_have_no_offset():
-    watched = monitor(new_monitor(3), *some_rows(0, 50, 3))[0]
-    grown = monitoring.grow_monitor(watched, 5)
-    np.testing.assert_array_equal(grown.offsets, [*watched.offsets, 0.0, 0.0])
-    np.testing.assert_array_equal(grown.present, [*watched.present, 0.0, 0.0])
+    counts = update_counts(init_counts(3), *some_rows(0, 50, 3))
+    grown = monitoring.grow(monitoring.init(3)._replace(counts=counts), 5).counts
+    np.testing.assert_array_equal(grown.offsets, [*counts.offsets, 0.0, 0.0])
+    np.testing.assert_array_equal(grown.present, [*counts.present, 0.0, 0.0])
 
 
 def test_the_share_of_the_best_score():
     scores = np.array([[0.5, 0.1, -0.2], [-0.5, -0.1, -0.2]], np.float32)
-    lowered = thresholds.adjusted(scores, np.array([0.0, 0.1, -0.1], np.float32))
+    lowered = rules.adjusted(scores, np.array([0.0, 0.1, -0.1], np.float32))
     assert lowered.dtype == np.float32
     np.testing.assert_allclose(lowered, [[0.45, -0.05, -0.15], [-0.5, -0.2, -0.1]], atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 500])
 def test_rows_of_which_nothing_is_predicted_nor_present(n):
-    watched = monitor(new_monitor(2), np.zeros((n, 2)), np.zeros((n, 2)))[0]
-    assert watched.f1.tolist() == [n] * 3
-    np.testing.assert_array_equal(watched.offsets, 0.0)
-
-
-@pytest.mark.parametrize(
-    "loops",
-    [
-        "plain",
-        pytest.param(
-            "compiled", marks=pytest.mark.skipif(not is_available(), reason="there is nothing to compile with")
-        ),
-    ],
-)
-@settings(max_examples=25, deadline=None)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    sizes=st.lists(st.sampled_from([1, 3, 40]), min_size=1, max_size=3),
-    unknown=st.sampled_from([0.0, 0.3]),
-    rise=st.sampled_from([-0.6, 0.0, 0.3]),
-)
-def test_compiled_loops_count_the_same(loops, seed, sizes, unknown, rise):
-    watched = monitor(new_monitor(6), *some_rows(seed, 20, unknown=unknown, rise=rise))[0]
-    for number, n in enumerate(sizes):
-        scores, labels = some_rows(seed + number + 1, n, unknown=unknown, rise=rise)
-        # Outside of all bins, and equal ones.
-        scores[0, :3] = [-7.0, 9.0, 9.0]
-        scores[-1] = -0.3
-        before = begin(6)._replace(monitor=watched)
-        expected = add_together(before, scores, labels)
-        with pytest.MonkeyPatch.context() as patch:
-            if loops == "plain":
-                for kernel in (value for value in vars(score_loops).values() if isinstance(value, Kernel)):
-                    patch.setattr(kernel, "compiled", kernel.function)
-            found = add_together(before, scores, labels, compiled=True)
-        for part, like in zip(found.drift, expected.drift, strict=True):
-            np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
-        watched, expected = found.monitor, expected.monitor
-        for part, like in zip(watched.histograms, expected.histograms, strict=True):
-            np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
-        for part, like in zip(watched[1:], expected[1:], strict=True):
-            np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
+    counts = update_counts(init_counts(2), np.zeros((n, 2)), np.zeros((n, 2)))
+    assert counts.f1.tolist() == [n] * 3
+    np.testing.assert_array_equal(counts.offsets, 0.0)
 
 
 def test_no_more_than_half_of_the_offsets_until_rows_show_that_all_are_worth_it():
-    watch = monitoring.begin(2)
+    monitor = monitoring.init(2)
     for f1, expected in (([60.0, 60.0, 60.0], 1), ([60.0, 58.0, 60.0], 0), ([60.0, 60.0, 50.0], 1)):
-        known = watch._replace(monitor=watch.monitor._replace(f1=np.array(f1), f1_rows=100.0))
+        known = monitor._replace(counts=monitor.counts._replace(f1=np.array(f1), f1_rows=100.0))
         limited = monitoring.half_at_most(known)
-        assert monitoring.best_share(limited.monitor) == expected
-        np.testing.assert_array_equal(limited.monitor.f1[:2], f1[:2])
-        assert limited.monitor.f1[2] <= f1[2]
-    assert monitoring.best_share(monitoring.half_at_most(watch).monitor) < 2
+        assert monitoring.best_share(limited.counts) == expected
+        np.testing.assert_array_equal(limited.counts.f1[:2], f1[:2])
+        assert limited.counts.f1[2] <= f1[2]
+    assert monitoring.best_share(monitoring.half_at_most(monitor).counts) < 2
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from([1, 3, 20, 40]), min_size=1, max_size=12))
+def test_few_rows_wait_and_are_counted_together(sizes):
+    """Rows are counted in their order, as soon as there are 32 of them, and no monitor before changes."""
+    monitor, n_waiting, expected = monitoring.init(4), 0, init_counts(4)
+    scores, labels = some_rows(0, sum(sizes), 4)
+    start, first = 0, 0
+    for size in sizes:
+        here, before = slice(start, start + size), np.array(monitor.waiting)
+        older, monitor = monitor, monitoring.observe(monitor, scores[here], labels[here])
+        np.testing.assert_array_equal(older.waiting, before)
+        start, n_waiting = start + size, n_waiting + size
+        if n_waiting >= 32:
+            expected, first, n_waiting = update_counts(expected, scores[first:start], labels[first:start]), start, 0
+        np.testing.assert_array_equal(monitor.waiting, [scores[first:start], labels[first:start]])
+        np.testing.assert_array_equal(monitor.counts.histograms.counts, expected.histograms.counts)
+        np.testing.assert_array_equal(monitor.counts.offsets, expected.offsets)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from labelrace.decisions import thresholds as th
+from labelrace.decisions import histogram, rules
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -23,13 +23,13 @@ def some_scores(seed, n=60, n_labels=6, share=0.25):
 
 
 def made(aim, *batches, n_labels=6):
-    counts, by_label = th.new_histogram(), th.new_label_histograms(n_labels)
+    counts, by_label = histogram.init(), histogram.init_labels(n_labels)
     for scores, labels in batches:
         counts, by_label = (
-            th.add_scores(counts, scores, labels),
-            th.add_label_scores(by_label, scores, labels),
+            histogram.update(counts, scores, labels),
+            histogram.update_labels(by_label, scores, labels),
         )
-    return th.make_rule(aim, counts, by_label)
+    return rules.make_rule(aim, counts, by_label)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.8])
@@ -38,7 +38,7 @@ def test_cardinality_is_kept(share):
     rule = made("cardinality", (scores, labels))
     above = scores > rule.threshold
     assert 0.9 * labels.sum() - 15 <= above.sum() <= 1.08 * labels.sum() + 15
-    chosen = th.choose(rule, scores)
+    chosen = rules.choose(rule, scores)
     for row, marked, best in zip(chosen, above, scores.argmax(axis=1), strict=True):
         if marked.any():
             np.testing.assert_array_equal(row, marked)
@@ -52,19 +52,19 @@ def test_rows_with_nothing_above_get_their_best_label():
     """Unless rows without labels are that common: then those with the worst best labels stay empty."""
     scores, labels = some_scores(1, 400, share=0.1)
     bare = int((~labels.any(axis=1)).sum())
-    chosen = th.choose(made("cardinality", (scores, labels)), scores)
+    chosen = rules.choose(made("cardinality", (scores, labels)), scores)
     empty = ~chosen.any(axis=1)
     assert 0 < empty.sum() <= bare + 10
     assert scores[empty].max() <= made("cardinality", (scores, labels)).floor
     labels[~labels.any(axis=1), 0] = 1.0
-    assert th.choose(made("cardinality", (scores, labels)), scores).any(axis=1).all()
+    assert rules.choose(made("cardinality", (scores, labels)), scores).any(axis=1).all()
 
 
 def test_only_cardinality_fills_rows():
     scores, labels = some_scores(2, 400, share=0.1)
     low = np.full((3, 6), -0.4)
     for aim in ("hamming_loss", "subset_accuracy", "micro_f1", "macro_f1"):
-        assert not th.choose(made(aim, (scores, labels)), low).any()
+        assert not rules.choose(made(aim, (scores, labels)), low).any()
 
 
 @settings(max_examples=10, deadline=None)
@@ -72,15 +72,15 @@ def test_only_cardinality_fills_rows():
 def test_hamming_loss_by_all_thresholds(seed, share):
     """No threshold is better on what was counted, but for the little that is assumed of every bin."""
     scores, labels = some_scores(seed, 100, share=share)
-    edges = np.concatenate([th.EDGES, [-9.0, 9.0]])
+    edges = np.concatenate([histogram.EDGES, [-9.0, 9.0]])
     losses = [((scores >= edge) != labels).sum() for edge in edges]
     for aim in ("hamming_loss", "subset_accuracy"):
-        chosen = th.choose(made(aim, (scores, labels)), scores)
+        chosen = rules.choose(made(aim, (scores, labels)), scores)
         assert (chosen != labels).sum() <= min(losses) + 512 * 0.05
         rule = made(aim, (scores, labels))
         likely = rule.probabilities
-        assert (likely[rule.threshold > th.CENTRES] < 0.5).all()
-        assert (likely[rule.threshold < th.CENTRES] >= 0.5).all()
+        assert (likely[rule.threshold > histogram.CENTRES] < 0.5).all()
+        assert (likely[rule.threshold < histogram.CENTRES] >= 0.5).all()
         assert rule.threshold == rule.thresholds
 
 
@@ -90,11 +90,11 @@ def test_micro_f_by_all_thresholds(seed, share):
     scores, labels = some_scores(seed, 60, share=share)
     labels[0, 0] = 1.0
     best = 0.0
-    for edge in th.EDGES:
+    for edge in histogram.EDGES:
         marked = scores >= edge
         best = max(best, 2 * (marked * labels).sum() / (marked.sum() + labels.sum()))
     rule = made("micro_f1", (scores, labels))
-    got = f1_score(labels, th.choose(rule, scores), average="micro")
+    got = f1_score(labels, rules.choose(rule, scores), average="micro")
     assert got == pytest.approx(best, abs=1e-12)
     assert rule.threshold == rule.thresholds
 
@@ -111,14 +111,14 @@ def test_macro_f_by_all_thresholds_of_each_label(seed, share):
     for j in range(6):
         both, truth = np.append(scores[:, j], scores.ravel()), np.append(labels[:, j], labels.ravel())
         measures = {}
-        for edge in th.EDGES[:-1:8]:
+        for edge in histogram.EDGES[:-1:8]:
             # What lies outside of the bins counts as the outermost.
             marked = both >= edge if edge > -0.5 else both > -9
             measures[edge] = 2 * weight @ (marked * truth) / (weight @ marked + weight @ truth)
         assert measures[rule.thresholds[j]] == pytest.approx(max(measures.values()), abs=1e-12)
     assert len(set(rule.thresholds)) > 1
     expected = np.column_stack([scores[:, j] > rule.thresholds[j] for j in range(6)])
-    np.testing.assert_array_equal(th.choose(rule, scores), expected)
+    np.testing.assert_array_equal(rules.choose(rule, scores), expected)
 
 
 def test_label_never_present_goes_with_the_others():
@@ -126,13 +126,13 @@ def test_label_never_present_goes_with_the_others():
     scores, labels = some_scores(3, 200)
     labels[:, 2] = 0.0
     rule = made("macro_f1", (scores, labels))
-    assert th.choose(rule, scores)[:, 2].mean() < 0.5
+    assert rules.choose(rule, scores)[:, 2].mean() < 0.5
 
 
 def test_label_counts_are_remembered_for_2000_rows():
     first, second = some_scores(4, 50, 3), some_scores(5, 100, 3)
     first[1][0, 0] = np.nan
-    counts = th.add_label_scores(th.add_label_scores(th.new_label_histograms(3), *first), *second)
+    counts = histogram.update_labels(histogram.update_labels(histogram.init_labels(3), *first), *second)
     for j in range(3):
         for kept, which in ((counts.seen, lambda y: ~np.isnan(y)), (counts.present, lambda y: y == 1)):
             expected = np.zeros(64)
@@ -143,8 +143,8 @@ def test_label_counts_are_remembered_for_2000_rows():
 
 
 def test_new_labels_have_no_counts():
-    counts = th.add_label_scores(th.new_label_histograms(2), *some_scores(6, 30, 2))
-    grown = th.grow_label_histograms(counts, 5)
+    counts = histogram.update_labels(histogram.init_labels(2), *some_scores(6, 30, 2))
+    grown = histogram.grow_labels(counts, 5)
     for old, new in zip(counts, grown, strict=True):
         np.testing.assert_array_equal(new[:2], old)
         np.testing.assert_array_equal(new[2:], np.zeros((3, 64)))
@@ -167,11 +167,11 @@ def expected_measures(aim, p):
 @pytest.mark.parametrize("n_labels", [1, 3, 7])
 def test_rows_by_all_truths(aim, mean_loss, most, power, n_labels):
     """Expected hits over expected size are not quite the expected measure, but little is lost by that."""
-    rule = th.make_rule(aim, th.new_histogram(), th.new_label_histograms(0))
+    rule = rules.make_rule(aim, histogram.init(), histogram.init_labels(0))
     scores = -np.sort(-(np.random.default_rng(0).random((150, n_labels)) ** power), axis=1)
-    chosen = th.choose(rule, scores)
+    chosen = rules.choose(rule, scores)
     losses = []
-    for p, row in zip(th.probabilities(rule, scores), chosen, strict=True):
+    for p, row in zip(rules.probabilities(rule, scores), chosen, strict=True):
         # They are the best so many labels.
         assert (np.diff(row.astype(int)) <= 0).all()
         measures = expected_measures(aim, p)
@@ -188,8 +188,8 @@ ROWS = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 @given(ROWS, st.sampled_from(["example_f1", "example_accuracy"]))
 def test_rows_by_definition(scores, aim):
     """The best ratio of expectations among all numbers of labels, or none where that is likelier."""
-    rule = th.make_rule(aim, th.new_histogram(), th.new_label_histograms(0))
-    p = np.sort(np.round(th.probabilities(rule, np.array([scores]))[0], 12))[::-1]
+    rule = rules.make_rule(aim, histogram.init(), histogram.init_labels(0))
+    p = np.sort(np.round(rules.probabilities(rule, np.array([scores]))[0], 12))[::-1]
     worth = {0: np.prod(1 - p)}
     for size in range(1, len(p) + 1):
         hits, both = p[:size].sum(), size + p.sum()
@@ -197,15 +197,15 @@ def test_rows_by_definition(scores, aim):
             worth[size] = 2 * hits / (size + p.sum() / max(1 - worth[0], 1e-9))
         else:
             worth[size] = hits / (both - hits)
-    got = int(th.choose(rule, np.array([scores])).sum())
+    got = int(rules.choose(rule, np.array([scores])).sum())
     assert worth[got] == pytest.approx(max(worth.values()), abs=1e-9)
 
 
 @pytest.mark.parametrize("aim", ["example_f1", "example_accuracy"])
 def test_certain_rows(aim):
-    rule = th.make_rule(aim, th.new_histogram(), th.new_label_histograms(0))
+    rule = rules.make_rule(aim, histogram.init(), histogram.init_labels(0))
     scores = np.array([[1.5, -0.5, 1.5], [-0.5, -0.5, -0.5], [1.5, 1.5, 1.5]])
-    np.testing.assert_array_equal(th.choose(rule, scores), [[1, 0, 1], [0, 0, 0], [1, 1, 1]])
+    np.testing.assert_array_equal(rules.choose(rule, scores), [[1, 0, 1], [0, 0, 0], [1, 1, 1]])
 
 
 @pytest.mark.parametrize("aim", ["example_f1", "example_accuracy"])
@@ -214,49 +214,49 @@ def test_no_row_is_left_alone_where_none_was_without_labels(aim):
     rng = np.random.default_rng(0)
     scores = rng.random((400, 6)) * 0.3
     labels = np.eye(6)[rng.integers(6, size=400)]
-    assert th.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
+    assert rules.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
     labels[::3] = 0.0
-    assert not th.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
+    assert not rules.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
 
 
 def test_probabilities_run_between_the_centres_of_bins():
     scores, labels = some_scores(7, 200)
     rule = made("cardinality", (scores, labels))
     steps = rule.probabilities
-    np.testing.assert_allclose(th.probabilities(rule, th.CENTRES), steps)
-    between = (th.CENTRES[:-1] + th.CENTRES[1:]) / 2
-    np.testing.assert_allclose(th.probabilities(rule, between), (steps[:-1] + steps[1:]) / 2)
-    assert th.probabilities(rule, np.array([-7.0, 7.0])).tolist() == [steps[0], steps[-1]]
+    np.testing.assert_allclose(rules.probabilities(rule, histogram.CENTRES), steps)
+    between = (histogram.CENTRES[:-1] + histogram.CENTRES[1:]) / 2
+    np.testing.assert_allclose(rules.probabilities(rule, between), (steps[:-1] + steps[1:]) / 2)
+    assert rules.probabilities(rule, np.array([-7.0, 7.0])).tolist() == [steps[0], steps[-1]]
 
 
-@pytest.mark.parametrize("aim", th.AIMS)
+@pytest.mark.parametrize("aim", rules.AIMS)
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_labels_that_never_vary(aim, value):
     """Nothing present, or everything: no rule breaks, and those that count predict what they saw."""
     scores, labels = some_scores(8, 300)
     labels[:] = value
-    chosen = th.choose(made(aim, (scores, labels)), scores)
+    chosen = rules.choose(made(aim, (scores, labels)), scores)
     if value or aim not in ("micro_f1", "macro_f1"):
         assert (chosen == value).mean() > 0.95
 
 
-@pytest.mark.parametrize("aim", th.AIMS)
+@pytest.mark.parametrize("aim", rules.AIMS)
 def test_nothing_given_is_changed(aim):
     scores, labels = some_scores(9, 50)
     labels[0, 0] = np.nan
     counts, by_label = (
-        th.add_scores(th.new_histogram(), scores, labels),
-        th.new_label_histograms(6),
+        histogram.update(histogram.init(), scores, labels),
+        histogram.init_labels(6),
     )
-    by_label = th.add_label_scores(by_label, scores, labels)
+    by_label = histogram.update_labels(by_label, scores, labels)
     before = [np.copy(part) for part in (*counts, *by_label, scores)]
     for array in (*counts[:3], *by_label, scores, labels):
         array.setflags(write=False)
-    th.add_label_scores(by_label, scores, labels)
-    th.grow_label_histograms(by_label, 8)
-    rule = th.make_rule(aim, counts, by_label)
-    th.choose(rule, scores)
-    th.probabilities(rule, scores)
+    histogram.update_labels(by_label, scores, labels)
+    histogram.grow_labels(by_label, 8)
+    rule = rules.make_rule(aim, counts, by_label)
+    rules.choose(rule, scores)
+    rules.probabilities(rule, scores)
     for now, then in zip((*counts, *by_label, scores), before, strict=True):
         np.testing.assert_array_equal(now, then)
 
@@ -268,8 +268,8 @@ def test_only_the_best_labels_are_put_in_order(aim, certainty, monkeypatch):
     # With little certainty many labels pay, more than those in order at first.
     scores = rng.beta(certainty, 10 * certainty, size=(200, 300)).round(2)
     labels = (rng.random(scores.shape) < scores).astype(float)
-    rule = th.make_rule(aim, th.add_scores(th.new_histogram(), scores, labels), th.new_label_histograms(300))
-    monkeypatch.setattr(th, "_FEWEST_SORTED", 1)
-    some = th.choose(rule, scores)
-    monkeypatch.setattr(th, "_FEWEST_SORTED", 300)
-    assert (some == th.choose(rule, scores)).all()
+    rule = rules.make_rule(aim, histogram.update(histogram.init(), scores, labels), histogram.init_labels(300))
+    monkeypatch.setattr(rules, "_FEWEST_SORTED", 1)
+    some = rules.choose(rule, scores)
+    monkeypatch.setattr(rules, "_FEWEST_SORTED", 300)
+    assert (some == rules.choose(rule, scores)).all()

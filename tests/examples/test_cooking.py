@@ -23,7 +23,7 @@ def test_the_walk(capsys):
         warnings.simplefilter("ignore")
         tagger = module.walk(FILES[0], 3000)
     out = capsys.readouterr().out
-    assert "content was taken for: text (HTML, stripped)" in out
+    assert "content is read as: text (HTML, stripped)" in out
     assert "3000 questions" in out
     assert "Now: egg, storage" in out
     assert tagger.quality_["example_f1"] > 0.3

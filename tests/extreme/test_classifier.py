@@ -232,13 +232,13 @@ def test_merged_models_know_what_both_learned(kind):
             model.partial_fit(X[first : first + 500], Y[first : first + 500])
     one, other = halves
     alone = [hits(model, X[2500:], Y[2500:].toarray()) for model in halves]
-    states = [state.compressed[0] if kind == "race" else state for state in (one._fitted.state, other._fitted.state)]
+    states = [one._fitted.state, other._fitted.state]
     sums = [np.asarray(state.decoder.sums) * state.decoder.scale for state in states]
     rows = sum(state.decoder.rows for state in states)
     before = other.predict_top(X[:5], 3)
     one.merge(other)
     assert other.predict_top(X[:5], 3) == before
-    joint = one._fitted.state.compressed[0] if kind == "race" else one._fitted.state
+    joint = one._fitted.state
     np.testing.assert_allclose(np.asarray(joint.decoder.sums), joint.decoder.rows / rows * sum(sums), atol=1e-4)
     assert hits(one, X[2500:], Y[2500:].toarray()) > max(alone) - 0.02
     one.partial_fit(X[2500:], Y[2500:])

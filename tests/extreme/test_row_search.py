@@ -8,13 +8,11 @@ import scipy.sparse
 
 import labelrace
 from labelrace.base import compiled
-from labelrace.decisions import score_loops
 from labelrace.extreme import candidate_loops, row_search_loops
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import table_loops as residual_table_loops
 from labelrace.extreme.row_search import RowSearch
-from labelrace.linear import row_loops
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -23,7 +21,7 @@ def loops(request, monkeypatch):
     if request.param == "compiled" and not compiled.is_available():
         pytest.skip("Numba is not there")
     if request.param == "plain":
-        for module in (candidate_loops, row_loops, row_search_loops, score_loops, residual_table_loops):
+        for module in (candidate_loops, row_search_loops, residual_table_loops):
             for kernel in vars(module).values():
                 if isinstance(kernel, compiled.Kernel):
                     monkeypatch.setattr(kernel, "compiled", kernel.function)

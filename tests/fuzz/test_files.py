@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
+from helpers.models import MODELS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ X[:, 0] = RNG.integers(0, 3, 40)
 QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@pytest.fixture(scope="module", params=labelrace.model_names())
+@pytest.fixture(scope="module", params=MODELS)
 def content(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model"
     with warnings.catch_warnings():

@@ -92,8 +92,8 @@ def resized(old, new):
     return change
 
 
-def empty_watch(header, tensors):
-    tensors["state.watch.monitor.offsets"] = tensors["state.watch.monitor.present"] = np.zeros(0)
+def empty_monitor(header, tensors):
+    tensors["state.monitor.counts.offsets"] = tensors["state.monitor.counts.present"] = np.zeros(0)
 
 
 REFUSED = {
@@ -110,10 +110,12 @@ REFUSED = {
     "no root": ("isoup", set_array("state.nodes.roots", lambda roots: roots[:0])),
     "layers that do not fit": ("maniac", set_array("state.layers.0.weights", lambda array: array[:, :1])),
     "part of a first label": ("plst", set_array("state.first_labels", lambda array: array * 0 + 0.5)),
-    "offsets of no label": ("adagrad-squared", empty_watch),
+    "offsets of no label": ("adagrad-squared", empty_monitor),
     "a table without slots": ("race-hashed", set_array("state.table", lambda table: table[:0])),
     "a label twice in a set": ("cl", set_array("state.sets.labels", np.zeros_like)),
-    "compressed and not": ("race", set_header("parts/state.compressed", 1)),
+    "compressed and not": ("race", set_header("is_successor", True)),
+    "a successor of what has none": ("obr", set_header("is_successor", True)),
+    "a successor that is no truth": ("race", set_header("is_successor", 1)),
     "a type of parameter": ("Tagger", set_header("parameters/separator", {"a": 1})),
     "no rows in a batch": ("Tagger", set_header("parameters/batch_size", 0)),
     "a column of no kind": ("Tagger", set_header("columns/0/1", 0.5)),

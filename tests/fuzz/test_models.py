@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.models import MODELS
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -27,7 +28,7 @@ EXAMPLES = int(os.environ.get("LABELRACE_FUZZ", "2"))
 SIZES = st.sampled_from([0.0, 5e-324, 1e-160, 1e-5, 1.0, 1.0, 1.0, 1e5, 1e150, 1e155, 1.7e308])
 # Models that work in single precision, whose rounding probabilities that rise steeply show.
 SINGLE = ("race", "race-hashed")
-ONLINE = [name for name in labelrace.model_names() if labelrace.make_model(name).is_online]
+ONLINE = [name for name in MODELS if labelrace.make_model(name).is_online]
 
 
 def rows(seed, n_rows, n_columns, size=1.0):

@@ -290,14 +290,14 @@ def in_phase(phase):
         for number in range(12):
             X, Y = rows(number, 100, 12)
             model.partial_fit(X, Y * (np.arange(12) < number + 1))
-        assert model._fitted.state.learners.young.any()
+        assert model._fitted.state.learners.is_recent_label.any()
         return model, later
     if phase == "drift":
         model = small()
         for number in range(20):
             model.partial_fit(*rows(number, 100, 12, turned=number >= 12))
         assert model.n_drifts_ == 1
-        assert len(model._fitted.state.watch.drift.means)
+        assert len(model._fitted.state.monitor.drift.means)
         return model, later
     changes = {
         "macro": {"optimise": "macro_f1"},

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 
 import labelrace
 from labelrace.base import compiled
-from labelrace.decisions import score_loops, thresholds
 from labelrace.extreme import candidate_loops, candidates, postings
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import search as label_search
 from labelrace.extreme import table as residual_table
-from labelrace.linear import blocks as products
-from labelrace.linear.rls import RLS
 
 pytestmark = pytest.mark.skipif(not compiled.is_available(), reason="Numba is not installed")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -49,15 +46,6 @@ def test_the_table(seed, n_slots, width):
 
     for one, other in zip(*both(learn), strict=True):
         np.testing.assert_allclose(one, other, atol=2e-4)
-
-
-@given(SEEDS, st.integers(0, 8), st.integers(1, 40))
-def test_columns_that_occur(seed, n_rows, n_columns):
-    rng = np.random.default_rng(seed)
-    z = scipy.sparse.csr_array(rng.random((n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < 0.2))
-    (one, places), (other, expected) = both(lambda loops: products.without_empty_columns(z, compiled=loops))
-    np.testing.assert_array_equal(places, expected)
-    assert (one != other).sum() == 0
 
 
 def test_an_old_version_of_the_table_is_read_to_the_bit():
@@ -161,35 +149,6 @@ def test_labels_that_features_keep_and_offer(seed, sizes):
     np.testing.assert_array_equal(one, other)
     for labels, others in zip(offers, expected, strict=True):
         np.testing.assert_array_equal(labels, others)
-
-
-@settings(max_examples=30, deadline=None)
-@given(SEEDS, st.sampled_from([20, 400]), st.sampled_from([None, 300.0]))
-def test_the_learners_of_codes(seed, n_features, half_life):
-    """Of few columns, which occur in many rows of a block, and of many."""
-    rng = np.random.default_rng(seed)
-    bank = RLS(half_life=half_life, single=True)
-    X = rows_of_words(rng, 500, n_features).astype(float)
-    H = rng.normal(size=(500, 5))
-    state = bank.update(bank.init(np.zeros(n_features, int), 5), X[:100], H[:100])
-
-    def learn(loops):
-        learned = state
-        for start in range(100, 500, 200):
-            learned = bank.learn(learned, X[start : start + 200], H[start : start + 200], compiled=loops)
-        return [np.asarray(learned.weights), np.asarray(learned.gained), learned.intercepts, learned.intercept_gained]
-
-    for one, other in zip(*both(learn), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
-
-
-def test_probabilities():
-    rng = np.random.default_rng(0)
-    counts = thresholds.add_scores(thresholds.new_histogram(), rng.normal(size=(50, 4)), rng.random((50, 4)) < 0.3)
-    rule = thresholds.make_rule("cardinality", counts, None)
-    scores = np.concatenate([rng.normal(size=200), [-50.0, 50.0]])[None]
-    found = score_loops.interpolate(scores, *thresholds.calibration_of(rule))
-    np.testing.assert_allclose(found, thresholds.probabilities(rule, scores), atol=1e-12)
 
 
 def words_and_labels(n_labels, rng):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
+from labelrace.decisions import histogram, rules
 from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import thresholds
 from labelrace.linear.classifier import LabelRace
 from labelrace.linear.rls import RLS
 
@@ -29,19 +29,18 @@ class Naive:
         self.bank, self.n_labels = model.bank, n_labels
 
     def begin(self, X, Y):
-        self.monitor, self.waiting = monitoring.new_monitor(self.n_labels), []
+        self.monitor, self.waiting = monitoring.init_counts(self.n_labels), []
         filled = np.where(np.isnan(Y), np.nanmean(np.vstack([Y, np.zeros_like(Y[:1]) * np.nan]), axis=0), Y)
         start = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
         self.learners = start.state
-        self.monitor, _ = monitoring.monitor(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
+        self.monitor = monitoring.update_counts(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
 
     def go_on(self, X, Y):
         scores = self.scores(X)
         self.waiting += [(scores[row], Y[row]) for row in self.monitored(Y)]
         if len(self.waiting) >= 32:
-            self.monitor, _ = monitoring.monitor(
-                self.monitor, *(np.array(part) for part in zip(*self.waiting, strict=True))
-            )
+            waiting = (np.array(part) for part in zip(*self.waiting, strict=True))
+            self.monitor = monitoring.update_counts(self.monitor, *waiting)
             self.waiting = []
         self.learners = self.bank.learn(self.learners, X, Y)
 
@@ -67,8 +66,12 @@ def start(kind, aim="cardinality", detects_drift=False, half_life=300.0, n_label
     """Make the model before it has learned: 6 labels as they are, or 30 in 5 pseudo labels."""
     bank = RLS(alpha=0.5, half_life=half_life, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, aim, detects_drift, max_memory=1e9 if kind == "uncompressed" else 1.0, n_components=5)
-    schema = Schema(FeatureKinds.numbers(M), None, n_labels or N_LABELS[kind], None)
-    return model, model.init(schema, np.random.default_rng(0))
+    model = model if kind == "uncompressed" else model.successor
+    return model, model.init(schema_of(n_labels or N_LABELS[kind]), np.random.default_rng(0))
+
+
+def schema_of(n_labels):
+    return Schema(FeatureKinds.numbers(M), None, n_labels, None)
 
 
 def learned(model, state, batches, make=np.asarray):
@@ -111,16 +114,16 @@ def test_equals_the_naive_version(seed, sizes, half_life, sparse, unknown):
         state = model.update(state, X, make(Y))
         naive.go_on(X, Y) if number else naive.begin(X, Y)
         np.testing.assert_allclose(raw(model, state, queries), naive.scores(queries), atol=1e-7)
-    np.testing.assert_allclose(state.watch.monitor.offsets, naive.monitor.offsets, atol=1e-9)
+    np.testing.assert_allclose(state.monitor.counts.offsets, naive.monitor.offsets, atol=1e-9)
     share = monitoring.best_share(naive.monitor)
-    rule = thresholds.make_rule("cardinality", naive.monitor.histograms.of(share), None)
+    rule = rules.make_rule("cardinality", naive.monitor.histograms.of(share), None)
     derived = model.derive(state)
     assert derived.rule.threshold == pytest.approx(rule.threshold, abs=1e-6)
-    z = thresholds.adjusted(naive.scores(queries), monitoring.SHARES[share] * naive.monitor.offsets)
+    z = rules.adjusted(naive.scores(queries), monitoring.SHARES[share] * naive.monitor.offsets)
     np.testing.assert_allclose(model.scores(derived, queries), z - rule.threshold, atol=1e-6)
     safe = (np.abs(z - rule.threshold).min(axis=1) > 1e-5) & (np.abs(z - rule.floor).min(axis=1) > 1e-5)
-    np.testing.assert_array_equal(model.predict(derived, queries)[safe], thresholds.choose(rule, z)[safe])
-    np.testing.assert_allclose(model.probabilities(derived, queries), thresholds.probabilities(rule, z), atol=1e-4)
+    np.testing.assert_array_equal(model.predict(derived, queries)[safe], rules.choose(rule, z)[safe])
+    np.testing.assert_allclose(model.probabilities(derived, queries), rules.probabilities(rule, z), atol=1e-4)
 
 
 def test_few_rows_are_learned_again_until_there_are_enough():
@@ -131,8 +134,8 @@ def test_few_rows_are_learned_again_until_there_are_enough():
     for i in range(0, 512, 4):
         one = model.update(one, X[i : i + 4], Y[i : i + 4])
     whole = model.update(whole, X, Y)
-    np.testing.assert_allclose(one.watch.monitor.offsets, whole.watch.monitor.offsets, atol=1e-9)
-    np.testing.assert_allclose(one.watch.monitor.histograms.of(0).seen, whole.watch.monitor.histograms.of(0).seen)
+    np.testing.assert_allclose(one.monitor.counts.offsets, whole.monitor.counts.offsets, atol=1e-9)
+    np.testing.assert_allclose(one.monitor.counts.histograms.of(0).seen, whole.monitor.counts.histograms.of(0).seen)
     np.testing.assert_allclose(raw(model, one, X), raw(model, whole, X), atol=1e-9)
 
 
@@ -141,10 +144,10 @@ def test_first_scores_are_those_of_rows_left_out():
     model, state = start("uncompressed")
     (X, Y), (others, truth) = some_batches(4, [120, 2000], 6)
     state = model.update(state, X, Y)
-    bins = thresholds.CENTRES
-    seen, present = state.watch.monitor.histograms.of(0).seen, state.watch.monitor.histograms.of(0).present
+    bins = histogram.CENTRES
+    seen, present = state.monitor.counts.histograms.of(0).seen, state.monitor.counts.histograms.of(0).present
     counted = (seen * bins**2 - 2 * present * bins + present).sum() / seen.sum()
-    lowered = [thresholds.adjusted(raw(model, state, x)) for x in (X, others)]
+    lowered = [rules.adjusted(raw(model, state, x)) for x in (X, others)]
     fitted, fresh = (np.square(z - y).mean() for z, y in zip(lowered, (Y, truth), strict=True))
     assert counted == pytest.approx(fresh, rel=0.15)
     assert counted > 1.15 * fitted
@@ -159,12 +162,12 @@ def test_of_many_labels_some_rows_are_monitored(sizes):
         n = 512 if number == 0 else 128
         if number:
             Y[[row for row in range(len(Y)) if row not in [i * len(Y) // n for i in range(n)]]] = 1.0
-        before = state.watch.monitor
+        before = state.monitor.counts
         state = model.update(state, X, scipy.sparse.csr_array(Y))
         if number:
-            watched = Y[[i * len(Y) // n for i in range(n)]]
-            expected = 0.5 ** (n / 1000) * before.present + watched.sum(axis=0)
-            np.testing.assert_allclose(state.watch.monitor.present, expected)
+            monitored = Y[[i * len(Y) // n for i in range(n)]]
+            expected = 0.5 ** (n / 1000) * before.present + monitored.sum(axis=0)
+            np.testing.assert_allclose(state.monitor.counts.present, expected)
 
 
 def test_drift_makes_it_forget():
@@ -179,10 +182,10 @@ def test_drift_makes_it_forget():
             before, state = state, model.update(state, X, Y)
             unaware = deaf.update(unaware, X, Y)
             if state.n_drifts > before.n_drifts:
-                # All but 2 % are gone, the batch comes on top; the detector begins anew.
-                kept = 0.02 * before.learners.intercept_gained[0] * 0.5**0.3
-                assert state.learners.intercept_gained[0] < kept + 300
-                assert len(state.watch.drift.means) == 0
+                # All but 2 % are gone, the batch comes on top; the detector starts over.
+                kept = 0.02 * before.learners.intercept_extra_precision[0] * 0.5**0.3
+                assert state.learners.intercept_extra_precision[0] < kept + 300
+                assert len(state.monitor.drift.means) == 0
         assert state.n_drifts == turned
         assert unaware.n_drifts == 0
     assert len(errors) > 3
@@ -238,13 +241,13 @@ def test_rows_nothing_is_known_of(number):
     batches = list(some_batches(11, [300, 60], 6))
     batches[number][1][:5] = np.nan
     state = learned(model, state, batches)
-    finite = state.learners._replace(first_rows=0.0, founded=0.0)
+    finite = state.learners._replace(first_seen=0.0, recent_since=0.0)
     for part in flat(arrays(state._replace(learners=finite))):
         assert np.isfinite(part).all()
     if number == 1:
         rows = 0.5 ** (55 / 200) * 300
-        assert state.watch.monitor.histograms.of(0).rows == pytest.approx(rows + 55)
-        assert state.watch.drift.sizes.tolist() == [55]
+        assert state.monitor.counts.histograms.of(0).rows == pytest.approx(rows + 55)
+        assert state.monitor.drift.sizes.tolist() == [55]
 
 
 @KINDS
@@ -267,7 +270,7 @@ def test_stored_nan_is_nan():
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
-def test_errors_watched_where_labels_are_not_known():
+def test_errors_monitored_where_labels_are_not_known():
     """What is not known adds the error that its score lets expect; scores are clipped."""
     model, state = start("uncompressed", half_life=None)
     [(X, Y)] = some_batches(5, [300], 6)
@@ -276,7 +279,7 @@ def test_errors_watched_where_labels_are_not_known():
     hidden[:, 0] = False
     likely = np.clip(raw(model, state, X), 0, 1)
     expected = np.where(hidden, likely * (1 - likely), np.square(likely - Y)).sum(axis=1).mean()
-    got = model.update(state, X, np.where(hidden, np.nan, Y)).watch.drift.means[-1]
+    got = model.update(state, X, np.where(hidden, np.nan, Y)).monitor.drift.means[-1]
     assert got == pytest.approx(expected, rel=1e-5)
 
 
@@ -308,7 +311,7 @@ def test_labels_that_are_learned_change_no_other_score():
     X = batches[0][0]
     np.testing.assert_allclose(raw(model, grown, X)[:, :4], raw(model, state, X), atol=1e-12)
     assert np.abs(raw(model, grown, X)[:, 4:]).max() > 0.2
-    assert grown.learners.young.tolist() == [False] * 4 + [True] * 2
+    assert grown.learners.is_recent_label.tolist() == [False] * 4 + [True] * 2
 
 
 @pytest.mark.parametrize("grows", ["columns", "labels"])
@@ -316,21 +319,23 @@ def test_labels_that_outgrow_the_memory_are_compressed(grows):
     """What was learned is kept, as far as codes and table hold it; new labels that are too many never get weights."""
     bank = RLS(alpha=0.5, half_life=300.0, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, "cardinality", False, max_memory=4.0 * 8 * 11, n_components=10)
-    state = model.init(Schema(FeatureKinds.numbers(M), None, 11, None), np.random.default_rng(0))
+    state = model.init(schema_of(11), np.random.default_rng(0))
     batches = list(some_batches(18, [600, 300, 300], 15))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
-    assert state.compressed == ()
+    assert model.successor_state(state, schema_of(11)) is None
     assert len(state.recent.indptr) == 88 + 300 + 1
     X, Y = batches[2]
     before = raw(model, state, X)
-    if grows == "labels":
-        state = model.grow_labels(state, 15)
-    else:
+    if grows == "columns":
         model = LabelRace(bank, "cardinality", False, max_memory=1.0, n_components=10)
         X, Y = X, Y[:, :11]
-    [within] = (state if grows == "labels" else model.update(state, X[:1], Y[:1])).compressed
-    assert len(within.decoder.total) == 10
-    scores = model.in_codes.scores(model.in_codes.derive(within), X)
+        state = model.update(state, X[:1], Y[:1])
+    state = model.successor_state(state, schema_of(Y.shape[1]))
+    model = model.successor
+    assert len(state.decoder.total) == 10
+    if grows == "labels":
+        state = model.grow_labels(state, 15)
+    scores = model.scores(model.derive(state), X)
     assert np.corrcoef(before.ravel(), scores[:, :11].ravel())[0, 1] > 0.9
     state = model.update(model.update(state, X, Y), X, Y)
     errors = np.square(model.probabilities(model.derive(state), X) - Y).mean()
@@ -341,14 +346,14 @@ def test_few_new_labels_beyond_the_memory_are_learned_and_then_compressed():
     """The batch that brings them is learned with a model for each label, which learns more of it."""
     bank = RLS(alpha=0.5, half_life=300.0, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, "cardinality", False, max_memory=4.0 * 8 * 11, n_components=10)
-    state = model.init(Schema(FeatureKinds.numbers(M), None, 11, None), np.random.default_rng(0))
+    state = model.init(schema_of(11), np.random.default_rng(0))
     batches = list(some_batches(18, [600, 300, 300], 12))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
+    assert model.successor_state(state, schema_of(12)) is None
     grown = model.grow_labels(state, 12)
-    assert grown.compressed == ()
     X, Y = batches[2]
     ample = LabelRace(bank, "cardinality", False, max_memory=1e9, n_components=10)
     before = raw(ample, ample.update(grown, X, Y), X)
-    [within] = model.update(grown, X, Y).compressed
-    scores = model.in_codes.scores(model.in_codes.derive(within), X)
+    compressed = model.successor_state(model.update(grown, X, Y), schema_of(12))
+    scores = model.successor.scores(model.successor.derive(compressed), X)
     assert np.corrcoef(before.ravel(), scores.ravel())[0, 1] > 0.9

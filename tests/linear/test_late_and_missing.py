@@ -117,7 +117,7 @@ def test_few_labels_that_appear_are_as_if_known_all_along(density):
         told.partial_fit(data.X[batch], Y[batch])
         grown.partial_fit(data.X[batch], Y[batch, : None if start >= 800 else (~late).sum()])
         np.testing.assert_allclose(
-            grown._fitted.state.watch.drift.means, told._fitted.state.watch.drift.means, rtol=1e-4
+            grown._fitted.state.monitor.drift.means, told._fitted.state.monitor.drift.means, rtol=1e-4
         )
     np.testing.assert_allclose(grown.decision_function(data.X), told.decision_function(data.X), atol=1e-4)
 

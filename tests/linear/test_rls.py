@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.exceptions import DivergenceError
-from labelrace.linear import blocks as products
-from labelrace.linear import rls, single_rows, steps
-from labelrace.linear.penalty import ALPHAS
+from labelrace.linear import blocks, rls
 from labelrace.linear.rls import RLS
+from labelrace.linear.warm_up import ALPHAS
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.lists(st.sampled_from([1, 2, 5, 40, 128, 300, 511, 600]), min_size=1, max_size=4)
@@ -112,7 +111,7 @@ class Textbook:
         self.block(Z, filled, hinge=False)
         self.rows = len(X)
         self.born = [0 if h.any() else None for h in filled.T]
-        self.founded = -math.inf
+        self.recent_since = -math.inf
         self.kept, self.used = ((X, H), len(X)) if 2 * len(X) <= 512 else (None, None)
 
     def go_on(self, X, H):
@@ -128,13 +127,13 @@ class Textbook:
 
     def give_birth(self, H):
         born = [j for j in range(H.shape[1]) if self.born[j] is None and (H[:, j] > 0).any()]
-        if born and self.rows - self.founded >= 1000:
+        if born and self.rows - self.recent_since >= 1000:
             for j, group in enumerate(self.group):
-                if group == "young" and self.rows - self.born[j] >= 750:
+                if group == "recent" and self.rows - self.born[j] >= 750:
                     self.group[j] = "old"
-            self.D["young"], self.founded = self.start.copy(), self.rows
+            self.D["recent"], self.recent_since = self.start.copy(), self.rows
         for j in born:
-            self.born[j], self.group[j] = self.rows, "young"
+            self.born[j], self.group[j] = self.rows, "recent"
 
     def factor(self, n):
         return 1.0 if self.half_life is None else 0.5 ** (n / self.half_life)
@@ -187,8 +186,10 @@ def learned(bank, batches, make=np.array, n_values=None):
 
 
 def assert_states_close(one, other, rtol=1e-9):
-    one, other = (state._replace(gained=np.asarray(state.gained) * state.fading) for state in (one, other))
-    for name in ("alpha", "weights", "intercepts", "gained", "intercept_gained", "rows", "in_use"):
+    one, other = (
+        state._replace(extra_precision=np.asarray(state.extra_precision) * state.decay) for state in (one, other)
+    )
+    for name in ("alpha", "weights", "intercepts", "extra_precision", "intercept_extra_precision", "rows", "in_use"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=1e-9, err_msg=name)
 
 
@@ -196,9 +197,11 @@ def assert_textbook(bank, state, textbook, queries, make):
     np.testing.assert_allclose(state.weights, textbook.W[:-1], atol=1e-7)
     np.testing.assert_allclose(bank.predict(bank.derive(state), make(queries)), textbook.predict(queries), atol=1e-7)
     groups = list(textbook.D)
-    gained = np.vstack([np.asarray(state.gained) * state.fading, state.intercept_gained]).T[: len(groups)]
-    np.testing.assert_allclose(gained, [textbook.D[name] - textbook.start for name in groups], rtol=1e-6, atol=1e-6)
-    assert state.young.tolist() == [group == "young" for group in textbook.group]
+    extra = np.vstack([np.asarray(state.extra_precision) * state.decay, state.intercept_extra_precision]).T[
+        : len(groups)
+    ]
+    np.testing.assert_allclose(extra, [textbook.D[name] - textbook.start for name in groups], rtol=1e-6, atol=1e-6)
+    assert state.is_recent_label.tolist() == [group == "recent" for group in textbook.group]
 
 
 @settings(max_examples=30, deadline=None)
@@ -219,7 +222,7 @@ def test_textbook_on_sparse_rows(seed, sizes, half_life, alpha, compressed, way,
     textbook = Textbook(alpha, half_life, lambda: Sparse(12), binary)
     for X, H in batches:
         textbook.learn(X, H)
-    with patch.multiple(steps, **WAYS[way]):
+    with patch.multiple(rls, **WAYS[way]):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
 
@@ -230,7 +233,7 @@ def test_inverses_of_blocks_of_which_half_is_set(dtype, seed, n):
     rows = np.random.default_rng(seed).normal(size=(n, 60)).astype(dtype)
     whole = rows @ rows.T / 60 + np.eye(n, dtype=dtype)
     half = np.where(np.tri(n, dtype=bool), whole, np.nan).astype(dtype)
-    found = products.inverse_of(half)
+    found = blocks.inverse_of(half)
     np.testing.assert_allclose(found, np.linalg.inv(whole.astype(float)), atol=20 * np.finfo(dtype).eps)
 
 
@@ -240,14 +243,14 @@ def test_blocks_that_have_no_inverse(n, place):
     broken = np.eye(n, dtype=np.float32)
     broken[place, place] = -1.0
     with pytest.raises(DivergenceError, match="X holds values so large"):
-        products.inverse_of(broken)
+        blocks.inverse_of(broken)
 
 
 @given(SEEDS, st.integers(0, 8), st.integers(1, 40))
 def test_columns_that_occur_in_the_order_of_their_first_use(seed, n_rows, n_columns):
     rng = np.random.default_rng(seed)
     z = scipy.sparse.csr_array(rng.random((n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < 0.2))
-    found, columns = products.without_empty_columns(z)
+    found, columns = blocks.without_empty_columns(z)
     assert list(columns) == list(dict.fromkeys(z.indices.tolist()))
     whole = np.zeros(z.shape)
     whole[:, columns] = found.toarray() if scipy.sparse.issparse(found) else found
@@ -267,6 +270,25 @@ def test_textbook_on_dense_rows(seed, sizes, half_life, n_random, compressed, bi
     with patch.object(rls, "_CLEARLY", 0.0):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
+
+
+@KINDS
+def test_textbook_row_by_row(kind):
+    """With labels that are recent or not known, and rows of nothing but zeros."""
+    rng, m = np.random.default_rng(4), 12 if kind == "sparse" else 6
+    batches = [(X, (H > 3).astype(float)) for X, H in some_batches(4, [300] + [1] * 80, kind, m=m)]
+    for number, (_, Y) in enumerate(batches):
+        Y[:, -1] *= number > 30
+        Y[rng.random(Y.shape) < 0.1] = np.nan
+    make = scipy.sparse.csr_array if kind == "sparse" else np.array
+    bank = RLS(alpha=0.3, half_life=100.0, n_random_features=3, seed=5, binary=True)
+    textbook = Textbook(0.3, 100.0, lambda: Sparse(m) if kind == "sparse" else Dense(m, 3, 5), True)
+    for X, H in batches:
+        textbook.learn(X, H)
+    with patch.object(rls, "_CLEARLY", 0.0):
+        state = learned(bank, batches, make)
+    assert_textbook(bank, state, textbook, batches[0][0], make)
+    assert state.is_recent_label.tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -289,14 +311,14 @@ def test_random_features_where_they_are_of_use(binary, kind):
 
 
 @pytest.mark.parametrize("every", [250, 400, 600])
-def test_generations(every):
-    """Labels are born at every so many rows; each is young for a while and then joins the old ones."""
+def test_groups_of_recent_labels(every):
+    """Labels are born at every so many rows; each is recent for a while and then joins the old ones."""
     X, Y = (np.vstack(parts) for parts in zip(*some_batches(3, [5000], "sparse", k=14), strict=True))
     Y = (Y > 3).astype(float)
     for label in range(2, 14):
         Y[: 300 + every * (label - 2), label] = 0.0
     bank = RLS(alpha=0.5, half_life=1000.0, binary=True)
-    textbook, state, was_young = (
+    textbook, state, were_recent = (
         Textbook(0.5, 1000.0, lambda: Sparse(12), True),
         bank.init(np.zeros(12, int), 14),
         set(),
@@ -305,12 +327,14 @@ def test_generations(every):
         batch = slice(start, start + 100)
         textbook.learn(X[batch], Y[batch])
         state = bank.update(state, X[batch], Y[batch])
-        was_young |= set(np.flatnonzero(state.young))
+        were_recent |= set(np.flatnonzero(state.is_recent_label))
     assert_textbook(bank, state, textbook, X[:50], np.array)
     n_born = 2 + min(12, -(-4700 // every))
-    assert was_young == {label for label in range(2, n_born) if 300 + every * (label - 2) >= 400 and Y[:, label].any()}
-    assert not state.young[[0, 1]].any()
-    assert (~state.young[list(was_young)]).any()
+    assert were_recent == {
+        label for label in range(2, n_born) if 300 + every * (label - 2) >= 400 and Y[:, label].any()
+    }
+    assert not state.is_recent_label[[0, 1]].any()
+    assert (~state.is_recent_label[list(were_recent)]).any()
 
 
 def test_a_label_that_is_born_changes_no_other():
@@ -492,7 +516,7 @@ def test_learners_of_labels_become_those_of_pseudo_labels():
     X = batches[1][0]
     got = bank.predict(bank.derive(projected), X)
     np.testing.assert_allclose(got, bank.predict(bank.derive(state), X) @ A, atol=1e-9)
-    assert not projected.young.any()
+    assert not projected.is_recent_label.any()
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -519,27 +543,3 @@ def test_single_precision_is_the_same_to_six_digits(kind):
     got = banks[1].predict(banks[1].derive(single), queries)
     np.testing.assert_allclose(got, expected, atol=5e-5 * np.abs(expected).max())
     assert (got != expected).any()
-
-
-@KINDS
-@pytest.mark.parametrize("single", [False, True])
-def test_the_short_way_of_one_row_is_that_of_a_block(kind, single):
-    """Also where labels are young, or not known, and where a row has nothing but zeros."""
-    [(X, _)] = some_batches(3, [300], kind)
-    rng = np.random.default_rng(0)
-    H = (rng.random((300, 6)) < 0.3).astype(float)
-    H[:200, 4:] = 0
-    H[rng.random(H.shape) < 0.1] = np.nan
-    X[260] = 0
-    bank = RLS(half_life=100.0, single=single, binary=True, n_random_features=5)
-    long = short = bank.update(bank.init(np.zeros(X.shape[1], int), 6), X[:200], H[:200])
-    for i in range(200, 300):
-        x = scipy.sparse.csr_array(X[i : i + 1]) if kind == "sparse" and i % 2 else X[i : i + 1]
-        scores, learned = single_rows.learn(bank, short, x, H[i])
-        expected = bank.predict_transformed(bank.derive(long), bank.transform(bank.derive(long), x))
-        np.testing.assert_allclose(scores, expected[0], atol=1e-4 if single else 1e-10)
-        np.testing.assert_allclose(bank.predict(bank.derive(short), x)[0], scores, atol=1e-6)
-        long, short = bank.learn(long, x, H[i : i + 1]), learned
-    assert long.young.any()
-    if not single:
-        assert_states_close(short, long)

@@ -27,8 +27,10 @@ def some_rows(seed, n, kind, m=12, k=3):
 
 
 def assert_states_close(one, other):
-    one, other = (state._replace(gained=np.asarray(state.gained) * state.fading) for state in (one, other))
-    for name in ("alpha", "weights", "intercepts", "gained", "intercept_gained", "rows", "in_use"):
+    one, other = (
+        state._replace(extra_precision=np.asarray(state.extra_precision) * state.decay) for state in (one, other)
+    )
+    for name in ("alpha", "weights", "intercepts", "extra_precision", "intercept_extra_precision", "rows", "in_use"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-9, err_msg=name)
     np.testing.assert_array_equal(one.warm_up.target_values, other.warm_up.target_values)
 
@@ -96,13 +98,13 @@ def test_new_dense_features_are_learned(half_life):
     before = bank.update(bank.init(np.zeros(4, int), 3), X[:600, :4], H[:600])
     grown = bank.grow_features(before, np.zeros(6, int))
     np.testing.assert_array_equal(grown.weights[:4], before.weights)
-    np.testing.assert_array_equal(grown.gained[:4], before.gained)
+    np.testing.assert_array_equal(grown.extra_precision[:4], before.extra_precision)
     assert not grown.weights[4:].any()
-    assert not grown.gained[4:].any()
+    assert not grown.extra_precision[4:].any()
     for start in (600, 750):
         grown = bank.update(grown, X[start : start + 150], H[start : start + 150])
     assert np.abs(grown.weights[4:]).min() > 1e-3
-    assert grown.gained[4:, 0].min() > 1e-3
+    assert grown.extra_precision[4:, 0].min() > 1e-3
 
 
 @KINDS
@@ -175,7 +177,7 @@ def test_values_of_any_size_are_refused_or_learned(make, kind, size, sizes, of):
     except DivergenceError:
         assert size > 1e153
     assert np.isfinite(np.asarray(state.weights)).all()
-    assert np.isfinite(np.asarray(state.gained)).all()
+    assert np.isfinite(np.asarray(state.extra_precision)).all()
     assert size > 1e200 or np.isfinite(bank.predict(bank.derive(state), make(X))).all()
 
 
@@ -209,7 +211,7 @@ def test_rows_of_nothing_teach_the_intercept(n):
     bank = RLS()
     state = bank.update(bank.init(np.zeros(3, int), 2), np.zeros((n, 3)), H)
     np.testing.assert_allclose(state.intercepts, H.sum(axis=0) / (1 + n))
-    np.testing.assert_allclose(state.intercept_gained[0], n)
+    np.testing.assert_allclose(state.intercept_extra_precision[0], n)
     np.testing.assert_array_equal(state.weights, 0)
 
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -62,7 +63,7 @@ def rows_of(seed, n=60):
     return rows, [{LABELS[j] for j in np.flatnonzero(row)} for row in Y]
 
 
-EXACT = [name for name in labelrace.model_names(online=True) if is_exact(name)]
+EXACT = [name for name in models.MODELS if is_exact(name)]
 MODELS = {
     **{name: partial(made, name) for name in EXACT},
     "RACE": partial(labelrace.RACEClassifier, random_state=0),
@@ -181,10 +182,10 @@ def test_shares_of_the_default_come_close_to_one_pass(kind, settings):
     joint = join(common, total, held_X, held_Y)
     assert joint._fitted.state.learners.rows == 3500
     assert f1(joint, *parts[7]) > f1(whole, *parts[7]) - 0.04
-    assert monitoring.best_share(joint._fitted.state.watch.monitor) < 2
+    assert monitoring.best_share(joint._fitted.state.monitor.counts) < 2
     # Its thresholds are read off these rows and off those before: few rows are few.
     few = join(common, total, held_X[:20], held_Y[:20])
-    assert few._fitted.state.watch.monitor.histograms.of(0).rows > 50
+    assert few._fitted.state.monitor.counts.histograms.of(0).rows > 50
     # Without rows to search on it is half-way.
     assert join(common, total)._fitted.state.learners.rows == 3000
     # The start is what it was, and the joint model learns on.
@@ -220,7 +221,7 @@ def test_models_of_the_default_that_make_no_sense_together():
             dense.merge(other)
 
 
-@pytest.mark.parametrize("name", labelrace.model_names(online=True))
+@pytest.mark.parametrize("name", models.MODELS)
 def test_models_that_do_not_merge_say_so_whatever_their_columns_are(name):
     """Columns are put in order only for models that merge: others are refused before."""
     rows, labels = rows_of(0, 8)

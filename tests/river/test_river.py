@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import interrupts
+from helpers.models import MODELS
 from sklearn.linear_model import Perceptron
 
 import labelrace
@@ -24,7 +25,7 @@ from river import checks, compose, evaluate, metrics, preprocessing  # noqa: E40
 
 from labelrace.river import RiverClassifier  # noqa: E402
 
-ONLINE = labelrace.model_names(online=True)
+ONLINE = [name for name in MODELS if labelrace.make_model(name).is_online]
 FEATURES = [f"f{i}" for i in range(6)]
 LABELS = list("abcde")
 

@@ -7,7 +7,7 @@ import pytest
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream
-from labelrace.streams.files import ahead
+from labelrace.streams.lines import map_ahead
 
 ATTRIBUTES = ["a numeric", "b {x,y}", "c {0,1}", "l {0,1}", "m numeric"]
 FIRST_ROW = 8  # @relation, five attributes, @data
@@ -153,7 +153,7 @@ def test_what_comes_before_an_error_is_read_ahead_and_delivered(threads):
 
     read = []
     with pytest.raises(DataFormatError, match="cut"):
-        read.extend(result for _, result in ahead(lambda number: number * 2, calls(), threads))
+        read.extend(result for _, result in map_ahead(lambda number: number * 2, calls(), threads))
     assert read == [0, 2, 4, 6, 8]
 
 
@@ -166,5 +166,5 @@ def test_what_comes_after_an_error_is_not_delivered(threads):
 
     read = []
     with pytest.raises(DataFormatError, match="cut"):
-        read.extend(result for _, result in ahead(double, ((number,) for number in range(6)), threads))
+        read.extend(result for _, result in map_ahead(double, ((number,) for number in range(6)), threads))
     assert read == [0]

@@ -241,12 +241,12 @@ def test_pyarrow_and_the_csv_module_agree(folder, rows, ending, quoted):
                 outcomes.append(str(error))
             else:
                 outcomes.append((data.X.tolist(), data.nominal_values))
-            patch.setattr(tables.CsvTable, "_bulk", lambda *_: None)
+            patch.setattr(tables.CsvFile, "_bulk", lambda *_: None)
     assert repr(outcomes[0]) == repr(outcomes[1])
 
 
 def test_plain_rows_are_read_by_pyarrow(table, monkeypatch):
-    monkeypatch.setattr(tables.CsvTable, "_by_rows", lambda *_: pytest.fail("a row was parsed alone"))
+    monkeypatch.setattr(tables.CsvFile, "_by_rows", lambda *_: pytest.fail("a row was parsed alone"))
     path = table("a,b,l", '1.5,"sky, blue",True', "", ",red,False", "nan,red,1.0\r")
     data = load_dataset(path, 1)
     np.testing.assert_array_equal(data.X, [[1.5, 1], [nan, 0], [nan, 0]])

@@ -1,14 +1,13 @@
 """Datasets by name and by path."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset
-from labelrace.streams.catalog import cache_folder, data_folders, find_dataset
+from labelrace.streams.catalog import data_folders, find_dataset
 
 TEXT = "@relation t\n@attribute a numeric\n@attribute b {0,1}\n@data\n1,1\n"
 XML = '<labels><label name="b"/></labels>'
@@ -93,18 +92,3 @@ def test_unknown_type(folders):
     Path("data.doc").write_text(TEXT)
     with pytest.raises(DataFormatError, match=r"data\.doc: cannot read .* of type '\.doc'; known types are \.arff"):
         load_dataset("data.doc")
-
-
-@pytest.mark.parametrize(
-    ("platform", "expected"),
-    [
-        ("linux", ".cache/labelrace"),
-        ("darwin", "Library/Caches/labelrace"),
-        ("win32", "AppData/Local/labelrace/Cache"),
-    ],
-)
-def test_cache_folder_by_system(monkeypatch, platform, expected):
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setattr(sys, "platform", platform)
-    assert cache_folder() == Path.home() / expected

@@ -110,11 +110,6 @@ def test_dataset_is_a_stream():
     assert collect(data) is data
 
 
-def test_missing_file(small):
-    with pytest.raises(FileNotFoundError, match=r"no such data file: absent"):
-        open_stream(f"absent{small}")
-
-
 def test_unknown_option(tmp_path):
     (tmp_path / "toy.csv").write_text("x,l\n1,0\n")
     with pytest.raises(TypeError, match="zero_based"):

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream, svmlight
-from labelrace.streams.files import Place
+from labelrace.streams.files import Location
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_both_parsers_agree(lines):
     encoded = [line.strip().encode() for line in lines]
     fast = svmlight.parse_bulk(b"\n".join([*encoded, b""]))
     try:
-        slow = svmlight.join_rows([svmlight.parse_row(line, Place("test.svm", i)) for i, line in enumerate(encoded)])
+        slow = svmlight.join_rows([svmlight.parse_row(line, Location("test.svm", i)) for i, line in enumerate(encoded)])
     except DataFormatError:
         assert fast is None
         return

@@ -1,7 +1,6 @@
 """Round trips through every format, conversion, and files that are written whole or not at all."""
 
 import gzip
-import os
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 
-from labelrace.base.files import whole_file
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import CategoricalMask, Dataset, convert, load_dataset, open_stream, write_dataset
 from labelrace.streams.open import FORMATS
@@ -197,11 +195,6 @@ def test_a_cut_source_leaves_nothing(tmp_path, toy):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["toy.svm.gz", "toy.svm.schema.json"]
 
 
-def test_missing_folder(tmp_path, toy):
-    with pytest.raises(FileNotFoundError, match="no folder"):
-        write_dataset(toy, tmp_path / "absent" / "toy.csv")
-
-
 def test_convert(tmp_path, toy):
     write_dataset(toy, tmp_path / "toy.csv")
     rows = convert(tmp_path / "toy.csv", tmp_path / "toy.jsonl.gz", write_options={"label_column": "tags"})
@@ -220,11 +213,3 @@ def test_real_data_through_all_formats(real_data, tmp_path, name):
         assert convert(source, target) == len(data)
         check_same(data, load_dataset(target))
         source = target
-
-
-def test_whole_file_gets_the_usual_rights(tmp_path):
-    with whole_file(tmp_path / "a") as file:
-        file.write(b"x")
-        assert not (tmp_path / "a").exists()
-    (tmp_path / "b").write_bytes(b"x")
-    assert os.stat(tmp_path / "a").st_mode == os.stat(tmp_path / "b").st_mode

@@ -1,4 +1,4 @@
-"""What columns are taken for."""
+"""The kinds of columns, as detected from their cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from inspect import signature
 import numpy as np
 import pytest
 
-from labelrace.tables.blocks import Moments, block_of
+from labelrace.tables.blocks import Moments, make_block
 from labelrace.tables.features import ColumnParameters
 from labelrace.tables.kinds import KINDS, KINDS_BY_PARAMETER, LEFT_OUT, Column, column_of, find_separator
 
@@ -105,7 +105,7 @@ def test_separators(cells, separator):
 
 def test_every_kind_has_a_block_or_is_left_out():
     for kind in set(KINDS) - set(LEFT_OUT):
-        block, wrong = block_of(Column("a", kind), [None, None], Moments())
+        block, wrong = make_block(Column("a", kind), [None, None], Moments())
         assert (block.matrix.shape[0], wrong) == (2, [])
 
 

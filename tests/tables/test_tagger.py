@@ -407,7 +407,7 @@ def test_rows_of_standard_input_above_an_error_are_delivered(first, rest, wrong)
     lines = [first, *([rest] if rest else []), wrong]
     tables = text_tables((f"{line}\n" for line in lines), 10)
     assert next(tables).columns == {"size": ["1"], "hue": ["red"]}
-    with pytest.raises(DataFormatError, match="standard input, row"):
+    with pytest.raises(DataFormatError, match="standard input, line"):
         next(tables)
 
 

@@ -125,6 +125,9 @@ class Algorithm(Part[S]):
     learns_missing_labels: ClassVar[bool] = False
     """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
 
+    outgrown: ClassVar[str] = "one of them has outgrown its algorithm"
+    """Why a model and one that has become its `successor` cannot be merged."""
+
     shares: ClassVar[Shares | None] = None
     """How a method that is not sums is learned in shares; None for sums."""
 
@@ -208,6 +211,18 @@ class Algorithm(Part[S]):
     def why_no_new_features(self) -> str | None:
         """Return why features cannot be added to a state; None if `grow` does it."""
         return None if self.is_declared else _START
+
+    @property
+    def successor(self) -> Algorithm[Any] | None:
+        """The algorithm that a model changes to once it has outgrown this one; None for most."""
+        return None
+
+    def successor_state(self, state: S, schema: Schema) -> Any | None:
+        """Return the `successor`'s state where it is to take over; None as long as this algorithm goes on.
+
+        Asked after each update, and with a wider schema before a model grows.
+        """
+        return None
 
     def reset_features(self, state: S, columns: IntArray) -> S:
         """Forget what was learned of features whose columns stand for others now.

@@ -25,7 +25,7 @@ from sklearn.utils import Tags
 from labelrace.base import labels, parameters
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.fitted import Fitted
+from labelrace.base.fitted import Fitted, refuse_other_algorithm
 from labelrace.base.locks import Writable
 from labelrace.base.schema import Schema
 from labelrace.base.signature import DeclaredParameters
@@ -228,8 +228,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
         def merged(fitted: Fitted) -> Fitted:
             others = other._checked_fitted()
-            if fitted.algorithm != others.algorithm:
-                raise MergeError("The models cannot be merged: their parameters differ.")
+            refuse_other_algorithm(fitted, others)
             joint: Fitted = fitted.algorithm.merge_models(fitted, others, columns)
             return joint
 
@@ -489,7 +488,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         # What the algorithm does not compare was used in the first batch, and would be saved with the model.
         others = [name for name in changed if name in ("projection", "orders", "categorical_features", "label_names")]
         is_other = any(not parameters.are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
-        if is_other or self._algorithm(fitted.seed) != fitted.algorithm:
+        algorithm = self._algorithm(fitted.seed)
+        if is_other or fitted.algorithm not in (algorithm, algorithm.successor):
             raise ValueError(
                 "The parameters must be those that learning began with: set them back, or start anew with fit."
             )

@@ -79,6 +79,9 @@ class Fitted:
         old = self.schema
         if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
             return self
+        heir = self.or_successor(schema)
+        if heir is not self:
+            return heir.grown(schema)
         # What is drawn depends on the seed and on the labels' names, so a loaded model draws the same, and so does one
         # that met other labels before.
         rng = np.random.default_rng(self.seed)
@@ -90,9 +93,17 @@ class Fitted:
         # What has been derived already is passed on, for algorithms that can use it.
         available = vars(grown).get("derived")
         try:
-            return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
+            state = grown.algorithm.update(grown.state, batch.X, batch.Y, available)
+            return grown.replaced(batch.schema, state).or_successor(batch.schema)
         except _BEYOND_BOUNDS as error:
             raise _beyond_bounds() from error
+
+    def or_successor(self, schema: Schema) -> Fitted:
+        """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""
+        state = self.algorithm.successor_state(self.state, schema)
+        if state is None:
+            return self
+        return Fitted(self.algorithm.successor, self.schema, state, self.seed, self.parameters)
 
     def reset(self, features: IntArray) -> Fitted:
         """Forget features whose columns stand for others from now on."""
@@ -240,9 +251,20 @@ def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[F
     """
     schema, labels, features = joint_schema(one.schema, two.schema, places)
     first, second = _grown(one, schema), _in_places(two, schema, labels, features)
+    # To grow may have made one of them its successor.
+    refuse_other_algorithm(first, second)
     if ((first.schema.n_values > 0) != (second.schema.n_values > 0)).any():
         raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
     return first, second
+
+
+def refuse_other_algorithm(one: Fitted, two: Fitted) -> None:
+    """Refuse to merge models of other parameters, or of which one alone has become its successor."""
+    for first, second in ((one, two), (two, one)):
+        if first.algorithm.successor is not None and first.algorithm.successor == second.algorithm:
+            raise MergeError(f"The models cannot be merged: {first.algorithm.outgrown}.")
+    if one.algorithm != two.algorithm:
+        raise MergeError("The models cannot be merged: their parameters differ.")
 
 
 def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:

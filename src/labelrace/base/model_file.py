@@ -17,7 +17,7 @@ import numpy as np
 import safetensors
 
 from labelrace import __version__
-from labelrace.base.files import whole_file
+from labelrace.base.files import atomic_file
 from labelrace.exceptions import ModelFileError
 from labelrace.typing import Array
 
@@ -38,7 +38,7 @@ def new_header(class_name: str) -> dict[str, Any]:
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Array]) -> None:
     """Write a header and arrays to a file, whole or not at all."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         for part in _file_parts(json.dumps(header), tensors):
             file.write(part)
 

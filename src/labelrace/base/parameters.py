@@ -20,7 +20,7 @@ def are_equal(one: Any, other: Any) -> bool:
     return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
-def shown(names: Iterable[str], most: int = 5) -> str:
+def quoted_list(names: Iterable[str], most: int = 5) -> str:
     """Return up to `most` names, quoted, to list in an error or a warning."""
     listed = list(names)
     return ", ".join(map(repr, listed[:most])) + (f" and {len(listed) - most} more" if len(listed) > most else "")

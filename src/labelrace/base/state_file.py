@@ -53,6 +53,8 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
         "sparse_labels": schema.sparse_labels,
         "label_dtype": schema.label_dtype.str,
         "seed": fitted.seed,
+        # Whether the state is that of the algorithm which the parameters give, or of the one that it has become.
+        "is_successor": fitted.algorithm == model._algorithm(fitted.seed).successor,
         # What the state does not have, and how often it has what it may have several times: all else must be there.
         "absent": [place for place, value in found.items() if value is None],
         "parts": parts,
@@ -142,6 +144,9 @@ def restored(cls: type, header: dict[str, Any], tensors: dict[str, Array]) -> An
     if "source" in header:
         model.source_ = _checked_source(source, schema.n_features)
     algorithm = model._algorithm(seed)
+    check_flag("is_successor", header["is_successor"])
+    if header["is_successor"]:
+        algorithm = algorithm.successor
     reader = _StateReader(tensors, Shapes(schema, algorithm), set(header["absent"]), header["parts"])
     state = reader.read(algorithm.state_type, "state", algorithm.field_types())
     reader.check()

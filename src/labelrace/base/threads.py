@@ -47,8 +47,10 @@ def _enter() -> None:
         if _controller is None:
             _controller = ThreadpoolController().select(user_api="blas")
         wanted = max(1, int(os.environ.get("LABELRACE_THREADS") or 1))
-        if any(library.num_threads > wanted for library in _controller.lib_controllers):
-            _limit = _controller.limit(limits=wanted)
+        for library in _controller.lib_controllers:
+            if library.num_threads > wanted:
+                _limit = _controller.limit(limits=wanted)
+                break
     _inside += 1
 
 

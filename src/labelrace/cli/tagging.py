@@ -18,20 +18,20 @@ from labelrace.cli.progress import check_learned, learn_batches
 
 if TYPE_CHECKING:
     from labelrace.tables import TagCounts, Tagger
-    from labelrace.tables.cells import Table
+    from labelrace.tables.read import Table
 
 TaggerFile = Annotated[Path, options.argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 
 # The number of rows with a tag that is needed to judge how well it is predicted.
 _ENOUGH = 10
-# The F from which a tag counts as predicted well.
+# The F1 from which a tag counts as predicted well.
 _WELL = 0.5
 _LISTED = 5
 
 
 def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[Table]:
     """Yield the rows of a file or of standard input."""
-    from labelrace.tables import batches_of, file_tables, text_tables
+    from labelrace.tables import file_tables, text_tables
 
     if batch_size < 1:
         raise ValueError(f"--batch-size must be a whole number of at least 1, got {batch_size}.")
@@ -39,26 +39,7 @@ def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[T
         # The standard library refuses cells above 131,072 characters, which files may have.
         csv.field_size_limit(LINE.value)
         return text_tables(sys.stdin, batch_size, delimiter or ",")
-    if Path(source).suffix.lower() == ".json":
-        return batches_of(_json_rows(source), batch_size)
     return file_tables(source, batch_size, delimiter)
-
-
-def _json_rows(source: str) -> list[dict[str, Any]]:
-    """Read a file that holds one JSON object, or a list of them."""
-    from labelrace.streams.jsonl import with_keys_once
-
-    try:
-        read = json.loads(Path(source).read_text(encoding="utf-8"), object_pairs_hook=with_keys_once)
-    except ValueError as error:
-        raise ValueError(
-            f"{source} must hold a JSON object or a list of them, got something else ({error}); a file with an object "
-            "on each line is called .jsonl."
-        ) from None
-    rows = read if isinstance(read, list) else [read]
-    if not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{source} must hold a JSON object, with a value for each column, or a list of them.")
-    return rows
 
 
 def train_tagger(
@@ -130,7 +111,7 @@ def _learn(tagger: Tagger, tables: Iterator[Table], nothing: str) -> BaseExcepti
     rows, stopped = learn_batches(tables, learn)
     check_learned(tagger.is_fitted and tagger.n_rows_ > before, stopped, nothing)
     if left_out := rows - (tagger.n_rows_ - before):
-        options.say(f"Rows without tags, which are not learned: {left_out}.")
+        options.say(f"Skipped {left_out} row{'s' if left_out > 1 else ''} without tags.")
     return stopped
 
 
@@ -141,7 +122,7 @@ def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
     quality = _quality(tagger)
     if not quality:
         return
-    options.say(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
+    options.say(f"Prequential quality ({tagger.quality_['rows']} rows): {quality}.")
     # The tags that were tested often enough, best first.
     tested = [(tag, counts) for tag, counts in tagger.tags_.items() if counts.tested >= _ENOUGH]
     judged = sorted(tested, key=lambda pair: (-pair[1].f1(), pair[0]))
@@ -156,7 +137,7 @@ def _quality(tagger: Tagger) -> str:
     quality = tagger.quality_
     if not quality["rows"]:
         return ""
-    return f"example F {quality['example_f1']:.3f}, micro F {quality['micro_f1']:.3f}"
+    return f"example F1 {quality['example_f1']:.3f}, micro F1 {quality['micro_f1']:.3f}"
 
 
 def _listed(judged: Iterable[tuple[str, TagCounts]]) -> str:
@@ -167,9 +148,9 @@ def _say_columns(tagger: Tagger) -> None:
     tags, what = [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or []), "tags"
     if isinstance(tagger.tags, str) and tagger.separator_ is not None:
         what += f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
-    told = {column.name: str(column) for column in tagger.columns_}
-    width = min(max(map(len, [*told, *tags])), 40)
-    for name, kind in (told | dict.fromkeys(tags[:_LISTED], what)).items():
+    kinds = {column.name: str(column) for column in tagger.columns_}
+    width = min(max(map(len, [*kinds, *tags])), 40)
+    for name, kind in (kinds | dict.fromkeys(tags[:_LISTED], what)).items():
         options.say(f"{name:<{width}}  {kind}")
 
 
@@ -177,7 +158,7 @@ def predictions(
     tagger: Tagger, tables: Iterator[Table], *, top: int | None, as_csv: bool
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield for each row of a batch its identifiers, tags and their probabilities."""
-    from labelrace.tables import joined
+    from labelrace.tables import join_tags
     from labelrace.tables.cells import as_texts
 
     known = [column.name for column in tagger.columns_ if column.kind == "identifier"]
@@ -186,13 +167,13 @@ def predictions(
         ids = {column: as_texts(table.columns[column]) for column in known if column in table.columns}
         rows = tagger.predict_scored(table) if top is None else [dict(row) for row in tagger.predict_top(table, top)]
         written = []
-        for place, row in enumerate(rows):
-            cells: dict[str, Any] = {column: texts[place] for column, texts in ids.items()} or {"row": first + place}
-            likely = [float(f"{one:.4g}") for one in row.values()]
+        for number, row in enumerate(rows):
+            cells: dict[str, Any] = {column: texts[number] for column, texts in ids.items()} or {"row": first + number}
+            probabilities = [float(f"{one:.4g}") for one in row.values()]
             if as_csv:
-                cells |= {name: joined(row, tagger.separator_), "probabilities": ";".join(map(str, likely))}
+                cells |= {name: join_tags(row, tagger.separator_), "probabilities": ";".join(map(str, probabilities))}
             else:
-                cells |= {name: list(row), "probabilities": likely}
+                cells |= {name: list(row), "probabilities": probabilities}
             written.append(cells)
         first += table.n_rows
         yield written
@@ -217,14 +198,16 @@ def explain(
     tagger, row = _loaded(tagger_file), next(tables_of(source, 2, delimiter), None)
     if row is None or row.n_rows != 1:
         raise ValueError(f"{source} must have one row, got {'none' if row is None else 'more'}.")
-    told = tagger.explain(row, tag or None, words)
-    likely = tagger.predict_proba(row)[0]
+    explained = tagger.explain(row, tag or None, words)
+    probabilities = tagger.predict_proba(row)[0]
     if as_json:
-        told_json = {name: {"probability": likely[name], "features": dict(parts)} for name, parts in told.items()}
-        typer.echo(json.dumps(told_json))
+        content = {
+            name: {"probability": probabilities[name], "features": dict(parts)} for name, parts in explained.items()
+        }
+        typer.echo(json.dumps(content))
         return
-    for name, parts in told.items():
-        options.say(f"{name} (probability {likely[name]:.2f})")
+    for name, parts in explained.items():
+        options.say(f"{name} (probability {probabilities[name]:.2f})")
         for feature, amount in parts:
             options.say(f"  {amount:+.3f}  {feature}")
 
@@ -242,7 +225,7 @@ def inspect(
 
     known = load(model_file)
     model = getattr(known, "model_", known)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "model": type(model).__name__,
         "bytes": model_file.stat().st_size,
         "features": int(model.n_features_in_),
@@ -250,7 +233,7 @@ def inspect(
         "drifts": getattr(model, "n_drifts_", None),
     }
     if isinstance(known, Tagger):
-        told |= {
+        facts |= {
             "rows": known.n_rows_,
             "quality": known.quality_,
             "separator": known.separator_,
@@ -258,26 +241,32 @@ def inspect(
             "tags": {tag: {"rows": one.rows, "tested": one.tested, "f1": one.f1()} for tag, one in known.tags_.items()},
         }
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(facts))
         return
-    for line in _inspected(told):
+    for line in _described(facts):
         options.say(line)
 
 
-def _inspected(told: dict[str, Any]) -> list[str]:
-    """Write what is known of a model as lines."""
-    lines = [f"{told['model']}, {told['bytes'] / 1e6:.1f} MB, {told['features']} features, {told['labels']} labels"]
-    if told["drifts"] is not None:
-        lines.append(f"Drifts found: {told['drifts']}")
-    if "columns" in told:
-        quality = told["quality"]
-        lines.append(f"Rows learned: {told['rows']}")
+def _described(facts: dict[str, Any]) -> list[str]:
+    """Return the facts about a model as lines of text."""
+    lines = [f"{facts['model']}, {facts['bytes'] / 1e6:.1f} MB, {facts['features']} features, {facts['labels']} labels"]
+    if facts["drifts"] is not None:
+        lines.append(f"Drifts found: {facts['drifts']}")
+    if "columns" in facts:
+        quality = facts["quality"]
+        lines.append(f"Rows learned: {facts['rows']}")
         if quality["rows"]:
             lines[-1] += (
-                f"; before that predicted with example F {quality['example_f1']:.3f}, micro F {quality['micro_f1']:.3f}"
+                f"; prequential quality: example F1 {quality['example_f1']:.3f}, micro F1 {quality['micro_f1']:.3f}"
             )
-        lines += ["", "Columns", *(f"  {name}: {what}" for name, what in told["columns"].items()), "", "Tags: rows, F"]
-        ordered = sorted(told["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
+        lines += [
+            "",
+            "Columns",
+            *(f"  {name}: {what}" for name, what in facts["columns"].items()),
+            "",
+            "Tags: rows, F1",
+        ]
+        ordered = sorted(facts["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
         lines += [f"  {tag}: {one['rows']}, " + (f"{one['f1']:.2f}" if one["tested"] else "-") for tag, one in ordered]
     return lines
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from labelrace.base.files import check_target, whole_file
+from labelrace.base.files import atomic_file, check_target
 from labelrace.cli import options, tagging
 from labelrace.cli.progress import check_learned, learn_batches
 
@@ -62,14 +62,14 @@ def train(
         from labelrace.cli.sharing import train_shared
 
         shared = make_model(model, **{"random_state": seed, **options.as_parameters(parameters)})
-        told = train_shared(shared, model, source, out, options.as_labels(labels), batch_size, workers, scheduler)
-        typer.echo(told)
+        message = train_shared(shared, model, source, out, options.as_labels(labels), batch_size, workers, scheduler)
+        typer.echo(message)
         return
     from labelrace.base.registry import is_online
     from labelrace.evaluation import ModelSpec
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
-    from labelrace.streams.rows import source_of
+    from labelrace.streams.matching import source_of
 
     stream = open_stream(source, options.as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **options.as_parameters(parameters)}
@@ -84,10 +84,10 @@ def train(
     # Codes of nominal values come from a file; another one must be read with the same.
     learner.source_ = source_of(stream)
     learner.save(out)
-    told = f"{model} learned {rows} rows with {len(stream.label_names)} labels: {out}"
+    message = f"{model} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:
-        options.end_early(stopped, told)
-    options.say(told)
+        options.end_early(stopped, message)
+    options.say(message)
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
@@ -127,7 +127,7 @@ def predict(
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
     from labelrace.base.state_file import load
-    from labelrace.streams.rows import file_rows, known_features, text_rows
+    from labelrace.streams.matching import features_of, file_rows, text_rows
     from labelrace.tables import Tagger
 
     if top is not None and top < 1:
@@ -147,9 +147,9 @@ def predict(
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
         return
     if source == "-":
-        batches = text_rows(sys.stdin, known_features(model), batch_size)
+        batches = text_rows(sys.stdin, features_of(model), batch_size, delimiter or ",")
     else:
-        batches = file_rows(known_features(model), source, options.as_labels(labels), batch_size)
+        batches = file_rows(features_of(model), source, options.as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     _write_out(predictions(model, batches, top), out, as_csv=as_csv)
@@ -160,7 +160,7 @@ def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, a
     if out is None:
         _write(predicted, sys.stdout, as_csv=False)
         return
-    with whole_file(out) as binary:
+    with atomic_file(out) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
         _write(predicted, text, as_csv=as_csv)
         text.detach()
@@ -170,17 +170,17 @@ def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator
     """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
     number = itertools.count()
     names = model.classes_.tolist() if model.label_names_ is None else list(model.label_names_)
-    places = {name: place for place, name in enumerate(names)}
+    order = {name: column for column, name in enumerate(names)}
     for X in batches:
         if top is None:
-            found = (sorted(labels, key=places.__getitem__) for labels in model.predict_labels(X))
-            yield [{"row": next(number), "labels": list(map(str, labels))} for labels in found]
+            predicted = (sorted(labels, key=order.__getitem__) for labels in model.predict_labels(X))
+            yield [{"row": next(number), "labels": list(map(str, labels))} for labels in predicted]
         else:
             yield [
                 {
                     "row": next(number),
                     "labels": [str(label) for label, _ in pairs],
-                    "probabilities": [float(f"{likely:.6g}") for _, likely in pairs],
+                    "probabilities": [float(f"{probability:.6g}") for _, probability in pairs],
                 }
                 for pairs in model.predict_top(X, top)
             ]
@@ -191,8 +191,8 @@ def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: boo
     from labelrace.report.text import escape_formula
 
     writer = csv.writer(file)
-    for place, rows in enumerate(batches):
-        if as_csv and place == 0:
+    for number, rows in enumerate(batches):
+        if as_csv and number == 0:
             writer.writerow(map(escape_formula, rows[0]))
         for row in rows:
             if as_csv:

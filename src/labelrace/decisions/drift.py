@@ -1,4 +1,4 @@
-"""A detector of drift, which tells whether the error has grown by more than chance.
+"""A detector of drift: whether the error has grown by more than chance.
 
 Each batch gives its rows' mean error and the variance of that mean. They are kept for the last 32 batches. For every
 way to call the last 1, 2, 4, … of them recent and those before it the past, the means of both are compared, as in
@@ -12,12 +12,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from labelrace.decisions import score_loops
 from labelrace.typing import FloatArray, IntArray
 
 # Share of the past that models keep when there was a drift.
 KEPT = 0.02
 
+# Batches that are kept.
 _MOST = 32
 # Rows that make a batch; smaller ones are put together.
 _FEWEST_ROWS = 50.0
@@ -36,7 +36,7 @@ class DriftState(NamedTuple):
     sizes: Annotated[FloatArray, "_n", ">0"]
 
 
-def empty() -> DriftState:
+def init() -> DriftState:
     """Make a detector that has seen nothing."""
     return DriftState(np.zeros(0), np.zeros(0), np.zeros(0))
 
@@ -54,30 +54,32 @@ def clipped_errors(scores: FloatArray, labels: FloatArray) -> FloatArray:
     return np.where(np.isnan(errors), likely * (1.0 - likely), errors).sum(axis=1)
 
 
-def add(state: DriftState, errors: FloatArray) -> DriftState:
+def update(state: DriftState, errors: FloatArray) -> DriftState:
     """Take in the errors of a batch's rows."""
     n = float(len(errors))
     mean = float(errors.sum()) / n
-    apart = errors - mean
-    variance = float(apart @ apart) / n**2
-    if len(state.sizes) and state.sizes[-1] < _FEWEST_ROWS:
+    deviations = errors - mean
+    variance = float(deviations @ deviations) / n**2
+    means, variances, sizes = state
+    if len(sizes) and sizes[-1] < _FEWEST_ROWS:
         # The last batch is still too small to stand for itself.
-        before, total = float(state.sizes[-1]), float(state.sizes[-1]) + n
-        between = (mean - state.means[-1]) ** 2 * before * n / total**3
-        variance = (state.variances[-1] * before**2 + variance * n**2) / total**2 + between
-        mean = (state.means[-1] * before + mean * n) / total
-        state, n = DriftState(*(part[:-1] for part in state)), total
-    new = (mean, variance, n)
-    return DriftState(*(np.concatenate((part[1 - _MOST :], [value])) for part, value in zip(state, new, strict=True)))
+        before, total = float(sizes[-1]), float(sizes[-1]) + n
+        between = (mean - means[-1]) ** 2 * before * n / total**3
+        variance = (variances[-1] * before**2 + variance * n**2) / total**2 + between
+        mean = (means[-1] * before + mean * n) / total
+        means, variances, sizes, n = means[:-1], variances[:-1], sizes[:-1], total
+    return DriftState(
+        np.append(means[1 - _MOST :], mean),
+        np.append(variances[1 - _MOST :], variance),
+        np.append(sizes[1 - _MOST :], n),
+    )
 
 
-def found(state: DriftState, *, compiled: bool = False) -> bool:
-    """Tell whether recent errors are larger than past ones; with ``compiled``, by a compiled loop."""
+def is_found(state: DriftState) -> bool:
+    """Return whether recent errors are larger than past ones."""
     count = len(state.sizes)
     if count <= _FEWEST_PAST or state.sizes[-1] < _FEWEST_ROWS:
         return False
-    if compiled:
-        return score_loops.errors_have_grown(state.means, state.variances, _FEWEST_PAST, _SURE)
     # The last batch against all before, the last two, the last four, …
     recent = 2 ** np.arange(int(np.log2(count - _FEWEST_PAST)) + 1)
     past = count - recent
@@ -93,6 +95,6 @@ def found(state: DriftState, *, compiled: bool = False) -> bool:
 
 
 def _averages(values: FloatArray, past: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Average the values after and before each of some places."""
+    """Average the values from each of some positions on, and those before it."""
     before = np.cumsum(values)
     return (before[-1] - before[past - 1]) / (len(values) - past), before[past - 1] / past

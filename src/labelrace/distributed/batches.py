@@ -16,9 +16,9 @@ import scipy.sparse
 from labelrace.base import sparse
 from labelrace.base.names import NamedRows
 from labelrace.streams.dataset import row_count
-from labelrace.tables import Tagger, cells
-from labelrace.tables.cells import Table
+from labelrace.tables import Tagger
 from labelrace.tables.merging import as_one_batch
+from labelrace.tables.read import Table, stack_tables
 from labelrace.tables.state import f1
 from labelrace.typing import IntArray
 
@@ -76,7 +76,7 @@ def example_f1(model: Any, batch: Batch) -> list[float]:
 
 def _take(part: Any, rows: IntArray) -> Any:
     if isinstance(part, Table):
-        return part.taken(rows.tolist())
+        return part.take(rows.tolist())
     if isinstance(part, NamedRows):
         return part._replace(matrix=part.matrix[rows])
     if hasattr(part, "iloc"):
@@ -99,7 +99,7 @@ def _stack(parts: list[Any]) -> Any:
     """Put parts of the same type one below the other."""
     first = parts[0]
     if isinstance(first, Table):
-        return cells.stacked(parts)
+        return stack_tables(parts)
     if isinstance(first, NamedRows):
         if all(_are_alike(first, part) for part in parts):
             return NamedRows(_stack([part.matrix for part in parts]), first.names)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from labelrace.base.files import whole_file
+from labelrace.base.files import atomic_file
 from labelrace.distributed.cluster import connect, engine, send
 from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.tables import Tagger
@@ -118,5 +118,5 @@ def _table(model: Any, piece: Any, batch_size: int, labels: Any) -> Any:
 def _write(table: Any, path: Path) -> None:
     from pyarrow import parquet
 
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         parquet.write_table(table, file)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import row_count
-from labelrace.tables.cells import Table, read_table
+from labelrace.tables.read import Table, as_table
 
 # Number of pieces to aim at, for 8 shares in 24 rounds: row groups and files are cut to come near it.
 _N_PIECES = 192
@@ -257,7 +257,7 @@ def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
                     return
                 first, last = max(piece.first - start, 0), (piece.last or row) - start
                 if first < batch.num_rows:
-                    yield read_table(batch.slice(first, min(last, batch.num_rows) - first))
+                    yield as_table(batch.slice(first, min(last, batch.num_rows) - first))
         except (pa.ArrowException, OSError) as error:
             raise DataFormatError(f"{piece.path}, row group {piece.group}, row {row}: {error}") from None
 
@@ -312,14 +312,14 @@ def _slice(batch: Any, first: int, last: int) -> Any:
     if (first, last) == (0, _n_rows(batch)):
         return batch
     if isinstance(batch, Table):
-        return batch.taken(range(first, last))
+        return batch.take(range(first, last))
     return tuple(part[first:last] for part in batch)
 
 
 def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:
     """Yield the batches of what a piece was computed to: a table, or a pair of features and labels."""
     if as_tables:
-        from labelrace.tables.tags import batches_of as table_batches
+        from labelrace.tables.read import table_batches
 
         # A partition of a bag may be any iterable of rows.
         is_table = hasattr(value, "columns") or isinstance(value, (list, tuple, dict, str, Path))

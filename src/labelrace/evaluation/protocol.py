@@ -10,7 +10,7 @@ import scipy.sparse
 
 from labelrace.base import parameters
 from labelrace.measures.inputs import are_label_sets
-from labelrace.streams.cells import canonical_rows
+from labelrace.streams.dataset import canonical_rows
 
 
 def check_options(

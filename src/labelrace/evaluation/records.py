@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from labelrace.base.files import remove_stale_parts, write_whole
+from labelrace.base.files import write_atomic
 from labelrace.exceptions import DataFormatError
 
 if sys.platform != "win32":
@@ -80,7 +80,10 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        remove_stale_parts(folder)
+        # Nobody else writes here, so these are what a killed run left.
+        for name in (_MANIFEST, _RECORDS):
+            for part in folder.glob(f".{name}.*.part"):
+                part.unlink()
         done, files = frozenset[tuple[str, int]](), sorted(entry.name for entry in folder.iterdir())
         if files and not resume:
             raise FileExistsError(
@@ -132,12 +135,12 @@ def _differences(there: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
 
 def write_manifest(folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
     """Write the manifest: all of it, or nothing."""
-    write_whole(Path(folder, _MANIFEST), json.dumps(manifest, indent=2, allow_nan=False).encode() + b"\n")
+    write_atomic(Path(folder, _MANIFEST), json.dumps(manifest, indent=2, allow_nan=False).encode() + b"\n")
 
 
 def rewrite_records(folder: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Replace all records: by all of the new ones, or not at all."""
-    write_whole(Path(folder, _RECORDS), b"".join(map(_line, records)))
+    write_atomic(Path(folder, _RECORDS), b"".join(map(_line, records)))
 
 
 @contextmanager

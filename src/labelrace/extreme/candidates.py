@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.base.sparse import entry_rows
-from labelrace.decisions import thresholds
+from labelrace.decisions import rules
 from labelrace.extreme import candidate_loops, postings
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import search as label_search
@@ -81,7 +81,7 @@ def scored(
     labels, scores = _with_offers(decoder, asked, labels, scores, offers)
     if Z is not None:
         scores = scores + residual_table.scores(table, Z, labels, compiled=decoder.compiled)
-    return Candidates(labels, thresholds.adjusted(scores))
+    return Candidates(labels, rules.adjusted(scores))
 
 
 def of_recent(

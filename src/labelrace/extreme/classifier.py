@@ -13,7 +13,7 @@ its rarest features offer (`labelrace.extreme.postings`) and when learning its t
 corrects the score (`labelrace.extreme.table`).
 
 *Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
-all labels (`labelrace.decisions.thresholds`): labels that are not among the candidates are not predicted, and are
+all labels (`labelrace.decisions.rules`): labels that are not among the candidates are not predicted, and are
 counted.
 
 *Missing labels* teach the table nothing. In the codes and the decoder they stand for what the decoder says of them.
@@ -30,15 +30,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import compiled, missing_labels, parameters
+from labelrace.base import compiled, missing_labels, threads
 from labelrace.base import validation as inputs
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import as_rows, entry_rows, some_rows
-from labelrace.decisions import drift, thresholds
+from labelrace.decisions import drift, histogram, rules
 from labelrace.decisions.drift import DriftState
-from labelrace.decisions.thresholds import ScoreHistogram
+from labelrace.decisions.histogram import ScoreHistogram
 from labelrace.extreme import candidates, merge, postings, row_search
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
@@ -47,9 +47,11 @@ from labelrace.extreme.candidates import Candidates
 from labelrace.extreme.row_search import RowSearch
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import rls
+from labelrace.linear.classifier import settings_of
+from labelrace.linear.explanation import Decoder
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.versioned import VersionedRows
-from labelrace.linear.warm_up import WarmUp, first_rows
+from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for
@@ -128,7 +130,7 @@ class HashedRace(BankAlgorithm[State]):
     """The algorithm. It does not merge exactly; `labelrace.extreme.merge` merges well."""
 
     bank: RLS  # the learners of pseudo labels
-    aim: str  # what label sets are chosen for; see `labelrace.decisions.thresholds`
+    aim: str  # what label sets are chosen for; see `labelrace.decisions.rules`
     detects_drift: bool  # whether to forget when errors grow
     max_memory: float  # bytes for the state, by which it is made as large as it is
     n_components: int | None = None  # pseudo labels; None for as many as there is room for
@@ -148,9 +150,9 @@ class HashedRace(BankAlgorithm[State]):
             code_decoder.init(n_labels, sizes.n_components),
             residual_table.init(sizes.n_slots),
             postings.init(),
-            thresholds.new_histogram(),
+            histogram.init(),
             0.0,
-            drift.empty(),
+            drift.init(),
             0.0,
         )
 
@@ -169,11 +171,12 @@ class HashedRace(BankAlgorithm[State]):
             return state
         Y = as_rows(Y)
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
-        if learners is not None:
-            return self._continue(state._replace(learners=learners), X, Y, derived)
-        first, others = first_rows(X.shape[0])
-        begun = self._start(self.empty(state.learners.scaling.n_values, Y.shape[1]), X[first], Y[first])
-        return self._continue(begun, X[others], Y[others], None) if len(others) else begun
+        with threads.limited(X.shape[0]):
+            if learners is not None:
+                return self._continue(state._replace(learners=learners), X, Y, derived)
+            first, others = split_first_batch(X.shape[0])
+            begun = self._start(self.empty(state.learners.scaling.n_values, Y.shape[1]), X[first], Y[first])
+            return self._continue(begun, X[others], Y[others], None) if len(others) else begun
 
     def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly; the decoder has the codes that each is predicted without itself."""
@@ -189,9 +192,9 @@ class HashedRace(BankAlgorithm[State]):
         derived = self.derive(state)
         found = candidates.scored(derived.decoder, derived.table, code_decoder.queries(derived.decoder, U), None)
         Z, learners = self.bank.transform(derived.learners, X), state.learners
-        gained = postings.gained_by_entry(learners.gained, Z)
+        gained = postings.gained_by_entry(learners.extra_precision, Z)
         state = state._replace(postings=postings.update(state.postings, Z, learners.scaling.n_values, gained, Y))
-        return self._monitored(state, found, Y)._replace(drift=drift.empty())
+        return self._monitored(state, found, Y)._replace(drift=drift.init())
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Learn a batch after the start, some rows at a time."""
@@ -207,10 +210,10 @@ class HashedRace(BankAlgorithm[State]):
         derived = self._to_learn(state) if derived is None else derived
         loops, n = derived.decoder.compiled, X.shape[0]
         Z = self.bank.transform(derived.learners, X)
-        gathered = self.bank.gather(state.learners, Z, compiled=loops)
-        gained = gathered.gained[:, 0]
+        gathered = self.bank.gather(state.learners, Z)
+        gained = gathered.extra_precision[:, 0]
         U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
-        columns = gathered.columns()
+        columns = gathered.entry_columns()
         of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
         asked = code_decoder.queries(derived.decoder, U)
         offers = postings.offered(derived.postings, Z, of_entries, compiled=loops)
@@ -226,17 +229,17 @@ class HashedRace(BankAlgorithm[State]):
             recent=(recent[0][some], recent[1][some]),
         )
         state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _STANDS_FOR))
-        if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
+        if self.detects_drift and state.drift is not before.drift and drift.is_found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
-            gathered = self.bank.gather(state.learners, Z, compiled=loops)
+            gathered = self.bank.gather(state.learners, Z)
         chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
-        precision = state.learners.alpha + state.learners.fading * gained
+        precision = state.learners.alpha + state.learners.decay * gained
         table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *chosen, precision, columns, compiled=loops)
         filled = self._filled(derived, asked, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
         codes = hashed_codes.encode(filled, U.shape[1])
-        learners = self.bank.learn(state.learners, X, codes, gathered=gathered, compiled=loops)
+        learners = self.bank.learn(state.learners, X, codes, gathered=gathered)
         n_values = state.learners.scaling.n_values
         return state._replace(
             learners=learners,
@@ -263,7 +266,8 @@ class HashedRace(BankAlgorithm[State]):
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
             Z = self.bank.transform(derived.learners, part)
-            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+            with threads.limited(Z.shape[0]):
+                U = self.bank.predict_transformed(derived.learners, Z).astype(float)
             asked, gained = code_decoder.queries(derived.decoder, U), postings.gained_by_entry(derived.gained, Z)
             offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
             parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
@@ -274,12 +278,12 @@ class HashedRace(BankAlgorithm[State]):
         labels = candidates.targets(found.labels, Y)
         n_present = np.bincount(entry_rows(Y)[Y.data == 1], minlength=Y.shape[0])
         n_missed = n_present - (labels == 1).sum(axis=1)
-        keep = 0.5 ** (weight * len(labels) / thresholds.HALF_LIFE)
+        keep = 0.5 ** (weight * len(labels) / histogram.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
         return state._replace(
-            counts=thresholds.add_scores(state.counts, found.scores, labels, weight),
+            counts=histogram.update(state.counts, found.scores, labels, weight),
             n_missed=float(state.n_missed * keep + weight * n_missed.sum()),
-            drift=drift.add(state.drift, errors),
+            drift=drift.update(state.drift, errors),
         )
 
     def _forgotten(self, state: State, X: AnyMatrix) -> State:
@@ -288,9 +292,22 @@ class HashedRace(BankAlgorithm[State]):
             learners=self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT),
             decoder=code_decoder.forget(state.decoder, drift.KEPT),
             table=residual_table.init(len(state.table)),
-            drift=drift.empty(),
+            drift=drift.init(),
             n_drifts=state.n_drifts + 1.0,
         )
+
+    def n_pseudo_labels(self, state: State) -> int:
+        """Return the number of pseudo labels."""
+        return len(state.decoder.total)
+
+    def encoder(self, state: State) -> AnyMatrix:
+        """Return the projection of labels to pseudo labels, (l, k)."""
+        return hashed_codes.matrix(len(state.decoder.sums), len(state.decoder.total))
+
+    def decoder_of(self, derived: Derived, z: FloatArray, labels: IntArray) -> Decoder:
+        """Return how the scores of labels follow from pseudo labels and from the features of a row."""
+        weights = residual_table.weights_of(derived.table, np.flatnonzero(z), labels).astype(float)
+        return Decoder(*code_decoder.coefficients(derived.decoder, labels), weights)
 
     def is_compiled(self, state: State) -> bool:
         """Tell whether loops are compiled, as much has been learned."""
@@ -300,7 +317,7 @@ class HashedRace(BankAlgorithm[State]):
         """Solve for the decoder, and read the thresholds off the histogram."""
         # Single labels have no thresholds of their own here: the common one with the best F takes their place.
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
-        rule = thresholds.make_rule(aim, state.counts, None, state.n_missed)
+        rule = rules.make_rule(aim, state.counts, None, state.n_missed)
         derived = self._to_learn(state, code_decoder.HEAD)
         linear, decoder, table, lists, gained = derived[:5]
         of_row = None
@@ -316,7 +333,7 @@ class HashedRace(BankAlgorithm[State]):
             VersionedRows.of(state.table),
             VersionedRows.of(state.postings),
         )
-        return Derived(linear, decoder, table, lists, state.learners.gained)
+        return Derived(linear, decoder, table, lists, state.learners.extra_precision)
 
     def row_search(self, derived: Derived) -> RowSearch | None:
         """Return what finds the best labels of one row."""
@@ -325,7 +342,7 @@ class HashedRace(BankAlgorithm[State]):
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""
         found = self.find_candidates(derived, X)
-        chosen = thresholds.choose(derived.rule, found.scores)
+        chosen = rules.choose(derived.rule, found.scores)
         rows, columns = np.nonzero(chosen)
         labels = found.labels[rows, columns]
         n_labels = derived.decoder.sums.shape[0]
@@ -335,7 +352,7 @@ class HashedRace(BankAlgorithm[State]):
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
         labels, scores = self.find_candidates(derived, X, max(k, candidates.EXACT)).best(k)
-        return labels, thresholds.probabilities(derived.rule, scores)
+        return labels, rules.probabilities(derived.rule, scores)
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""
@@ -361,7 +378,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often candidates with such scores were present recently."""
-        return thresholds.probabilities(derived.rule, self._all_adjusted(derived, X))
+        return rules.probabilities(derived.rule, self._all_adjusted(derived, X))
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
         """Put labels and features in another order; the table, which knows pairs by their numbers, is emptied."""
@@ -440,7 +457,7 @@ class HashedRACEClassifier(OnlineClassifier):
     random_state: Any = None
 
     def _algorithm(self, seed: int) -> HashedRace:
-        return algorithm_of(self, self.half_life, seed)
+        return HashedRace(*settings_of(self, self.half_life, seed, binary=False))
 
     @property
     def n_components_(self) -> int:
@@ -456,21 +473,3 @@ class HashedRACEClassifier(OnlineClassifier):
     def n_drifts_(self) -> int:
         """Drifts found so far."""
         return int(self._checked_fitted().state.n_drifts)
-
-
-def algorithm_of(model: Any, half_life: float | None, seed: int) -> HashedRace:
-    """Check the parameters that this classifier and the default have in common, and make the algorithm of them."""
-    parameters.check_choice("optimise", model.optimise, thresholds.AIMS)
-    parameters.check_flag("detect_drift", model.detect_drift)
-    if isinstance(model.alpha, str):
-        parameters.check_choice("alpha", model.alpha, ("auto",))
-    alpha = None if isinstance(model.alpha, str) else model.alpha
-    bank = RLS(alpha, half_life, model.n_random_features, seed, single=True)
-    memory = parameters.memory_size("max_memory", model.max_memory)
-    return HashedRace(
-        bank,
-        model.optimise,
-        bool(model.detect_drift),
-        memory,
-        parameters.count_or_auto("n_components", model.n_components),
-    )

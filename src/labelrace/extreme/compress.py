@@ -8,13 +8,10 @@ budget on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
-from labelrace.base.sparse import with_last_rows
-from labelrace.decisions.monitor import Watch
+from labelrace.decisions.monitor import Monitor
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
@@ -24,12 +21,9 @@ from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# Share of the budget from which on recent rows are kept, and up to which new labels get weights of their own: it is
-# better to compress all after the batch that brings them is learned.
-NEARLY_FULL, OVERFULL = 0.5, 1.25
-# Recent rows that are kept; how many there must be for the decoder to be fitted to them; and how many rows of the
-# stream they stand for there at the most.
-_RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 12_000.0
+# How many recent rows there must be for the decoder to be fitted to them, and how many rows of the stream they stand
+# for there at most.
+_FEWEST_ROWS, _WORTH_ROWS = 32, 12_000.0
 # Scores and weights that are computed at once: in small parts, so that memory is used again instead of asked for anew.
 _CELLS = 500_000
 # Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
@@ -39,49 +33,26 @@ _SAMPLE, _FILLED = 64, 0.05
 _NOISE = 0.5
 
 
-class Recent(NamedTuple):
-    """Recent rows, in compressed-row form; none while there is room."""
-
-    values: Annotated[FloatArray, "_z", "nan"]
-    indices: Annotated[IntArray, "_z", "<m"]
-    indptr: Annotated[IntArray, "_n+1", "starts _z"]
-
-
-def no_rows() -> Recent:
-    """Make an empty buffer."""
-    return Recent(np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
-
-
-def as_matrix(recent: Recent, learners: RLSState) -> AnyMatrix:
-    """Make a matrix of recent rows, sparse if the data is."""
-    shape = (len(recent.indptr) - 1, len(learners.scaling.n_values))
-    rows = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), shape)
-    return rows.toarray() if learners.scaling.length else rows
-
-
-def with_rows(recent: Recent, X: AnyMatrix) -> Recent:
-    """Append rows, and leave out the oldest."""
-    return Recent(*with_last_rows(recent, X, _RECENT_ROWS))
-
-
-def compress(algorithm: HashedRace, learners: RLSState, watch: Watch, n_drifts: float, X: AnyMatrix) -> hashed.State:
+def compress(
+    algorithm: HashedRace, learners: RLSState, monitor: Monitor, n_drifts: float, X: AnyMatrix
+) -> hashed.State:
     """Make the model of compressed labels that predicts about the same, by what both say of some rows."""
     # One copy, of what may be as large as the budget.
     learners = learners._replace(weights=np.asarray(learners.weights))
     weights, intercepts, n_labels = learners.weights, learners.intercepts, len(learners.intercepts)
     empty = algorithm.empty(learners.scaling.n_values, n_labels)
     codes = hashed_codes.matrix(n_labels, len(empty.decoder.total))
-    coded, Z, U = _coded(algorithm.bank, learners, watch, codes, X)
+    coded, Z, U = _coded(algorithm.bank, learners, monitor, codes, X)
     is_fitted = len(U) >= _FEWEST_ROWS
     if is_fitted:
         # More than have been learned: the table makes up for what this decoder lacks, and for no other one.
         rows = min(_WORTH_ROWS, 8.0 * len(U))
         decoder = code_decoder.from_predictions(U, _predicted(Z, weights, intercepts), n_labels, rows, _NOISE)
     else:
-        decoder = code_decoder.from_frequencies(codes, np.maximum(watch.monitor.present, 1e-3))
+        decoder = code_decoder.from_frequencies(codes, np.maximum(monitor.counts.present, 1e-3))
     table, given = residual_table.init(len(empty.table)), np.zeros(n_labels)
     means = np.asarray(Z.mean(axis=0)).ravel() if is_fitted else np.zeros(Z.shape[1])
-    importance = np.sqrt(learners.fading * np.asarray(learners.gained)[:, 0])
+    importance = np.sqrt(learners.decay * np.asarray(learners.extra_precision)[:, 0])
     for features, labels, values in _lost(weights, np.asarray(coded.weights), decoder, importance, len(table)):
         table = residual_table.added(table, features, labels, values)
         given += np.bincount(labels, means[features] * values, minlength=n_labels)
@@ -89,12 +60,12 @@ def compress(algorithm: HashedRace, learners: RLSState, watch: Watch, n_drifts: 
         # The means of most labels' scores are below 0, which is no error of an absent label: they are kept.
         decoder = code_decoder.with_means(decoder, intercepts + means @ weights - given)
     return empty._replace(
-        learners=coded, decoder=decoder, table=table, counts=watch.monitor.histograms.of(0), n_drifts=n_drifts
+        learners=coded, decoder=decoder, table=table, counts=monitor.counts.histograms.of(0), n_drifts=n_drifts
     )
 
 
 def _coded(
-    bank: RLS, learners: RLSState, watch: Watch, codes: AnyMatrix, X: AnyMatrix
+    bank: RLS, learners: RLSState, monitor: Monitor, codes: AnyMatrix, X: AnyMatrix
 ) -> tuple[RLSState, AnyMatrix, FloatArray]:
     """Project the learners to codes; return them with what they make of rows, and the codes that they predict."""
     coded = bank.project(learners, codes)._replace(warm_up=WarmUp.empty())
@@ -105,7 +76,7 @@ def _coded(
         return coded, Z, U
     # A score below 0 is no error of an absent label, but the learners of codes would correct it. So the means of the
     # codes are set to what the labels' frequencies give.
-    apart = (watch.monitor.present / max(watch.monitor.rows, 1.0)) @ codes - U.mean(axis=0)
+    apart = (monitor.counts.present / max(monitor.counts.rows, 1.0)) @ codes - U.mean(axis=0)
     intercepts = (coded.intercepts + apart).astype(coded.intercepts.dtype)
     return coded._replace(intercepts=intercepts), Z, U + apart
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labelrace.base.fitted import Fitted, aligned, joint_schema
-from labelrace.decisions import thresholds
+from labelrace.decisions import histogram
 from labelrace.exceptions import MergeError
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import postings
@@ -82,7 +82,7 @@ def merge_states(bank: RLS, one: State, other: State) -> State:
         decoder=code_decoder.added(one.decoder, other.decoder, left),
         table=residual_table.merged(one.table, other.table),
         postings=postings.merged(one.postings, other.postings),
-        counts=thresholds.added_histograms(one.counts, other.counts),
+        counts=histogram.merge(one.counts, other.counts),
         n_missed=one.n_missed + other.n_missed,
         n_drifts=max(one.n_drifts, other.n_drifts),
     )
@@ -90,6 +90,6 @@ def merge_states(bank: RLS, one: State, other: State) -> State:
 
 def _learners(bank: RLS, one: RLSState, other: RLSState) -> tuple[RLSState, float]:
     """Join learners; return also what would be left of what both know had they learned one after the other."""
-    start, every = bank.with_zeros(one), np.arange(len(one.weights))
+    start, every = bank.with_zero_weights(one), np.arange(len(one.weights))
     gains = add_weights(*(weight_gain(bank, start, end, every) for end in (one, other)))
     return joint_weights(start, gains).between(HALF_WAY), gains.fading.of_gains()

@@ -113,7 +113,7 @@ def update(
     table = table.grown(Z.shape[1]) if len(table) < Z.shape[1] else table
     kept = _rarest(Z, gained, _KEEPING, Z.shape[1], -np.inf, compiled=compiled)
     is_kept, places = kept >= 0, np.full(kept.shape, -1)
-    touched, places[is_kept] = products.in_order_of_use(kept[is_kept], Z.shape[1], compiled=compiled)
+    touched, places[is_kept] = products.in_order_of_use(kept[is_kept], Z.shape[1])
     before = table.rows(touched)
     lists = before.copy()
     if compiled:

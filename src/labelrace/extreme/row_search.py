@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelrace.decisions import thresholds
-from labelrace.decisions.thresholds import Rule
+from labelrace.decisions import calibration, rules
+from labelrace.decisions.rules import Rule
 from labelrace.extreme import candidates, postings, row_search_loops
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import search as label_search
@@ -21,7 +21,7 @@ from labelrace.extreme.candidates import Candidates
 from labelrace.extreme.row_search_loops import BLOCK
 from labelrace.learners import design as columns
 from labelrace.linear import rls
-from labelrace.linear.versioned import Reader
+from labelrace.linear.versioned import read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _NO_PROBABILITIES: FloatArray = np.empty(0)
@@ -64,7 +64,7 @@ class RowSearch:
     ) -> None:
         self._decoder, self._learners, self._rule, self._largest = decoder, learners, rule, largest
         gained, lists, table = tables
-        self._reader = Reader((learners.weights, gained, lists, decoder.sums, decoder.counts, table))
+        self._tables = learners.weights, gained, lists, decoder.sums, decoder.counts, table
         self._width, self._are_offered = len(learners.scaling.n_values), len(lists) > 0
         self._n_labels, self._n_pool = len(decoder.sums), len(decoder.pool.labels)
 
@@ -77,8 +77,8 @@ class RowSearch:
             (self._learners.intercepts, *decoder[:4]),
             _heads(decoder),
             (*rests, decoder.is_listed_before),
-            (postings.OFFERING, candidates.OFFERED, label_search.ROUNDING, thresholds.OF_BEST, self._largest),
-            thresholds.calibration_of(self._rule),
+            (postings.OFFERING, candidates.OFFERED, label_search.ROUNDING, rules.OF_BEST, self._largest),
+            (self._rule.probabilities, calibration.FIRST_CENTRE, calibration.BINS_PER_UNIT),
         )
 
     def candidates(self, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates | None:
@@ -105,7 +105,7 @@ class RowSearch:
             return None
         labels, scores = np.empty(n_best, np.int64), np.empty(n_best, np.float32)
         given = X.data, X.indices, X.indptr, *self._form, n_exact, labels, scores, likely
-        return (labels, scores) if self._reader.read(row_search_loops.best_of_row, *given) else None
+        return (labels, scores) if read_all(self._tables, row_search_loops.best_of_row, *given) else None
 
 
 def is_possible(decoder: code_decoder.Derived, learners: rls.Derived) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from labelrace.base.compiled import kernel
-from labelrace.decisions.score_loops import interpolate
 from labelrace.extreme.candidate_loops import (
     STRIP,
     insert_found,
@@ -24,10 +23,52 @@ from labelrace.extreme.candidate_loops import (
     sort_best,
 )
 from labelrace.extreme.table_loops import add_up, read_slots
-from labelrace.linear.row_loops import is_in_order, sparse_values
+from labelrace.typing import Array, FloatArray, IntArray
 
 BLOCK = 128
 """Labels whose scores are computed together: sums of a block are stored code by code, (k + 1, BLOCK)."""
+
+
+@kernel
+def is_in_order(data: FloatArray, indices: IntArray, starts: IntArray, n_features: int, largest: float) -> bool:
+    """Tell whether one compressed row has columns that rise and numbers that are not too large, nor missing."""
+    n, before, squares = len(data), -1, 0.0
+    if len(starts) != 2 or starts[0] != 0 or starts[1] != n or len(indices) != n:
+        return False
+    for i in range(n):
+        if indices[i] <= before:
+            return False
+        before = indices[i]
+        squares += data[i] * data[i]
+    return before < n_features and squares <= largest * largest
+
+
+@kernel
+def sparse_values(data: FloatArray, values: Array) -> int:
+    """Damp a sparse row and scale it to length one; count what is not zero."""
+    n, n_filled, squares = len(data), 0, 0.0
+    damped = np.empty(n)
+    for i in range(n):
+        n_filled += int(data[i] != 0.0)
+        # What is missing is zero.
+        damped[i] = np.copysign(np.log1p(abs(data[i])), data[i]) if data[i] == data[i] else 0.0
+        squares += damped[i] * damped[i]
+    ratio = 1.0 / np.sqrt(squares) if squares > 0.0 else 1.0
+    for i in range(n):
+        values[i] = damped[i] * ratio
+    return n_filled
+
+
+@kernel
+def interpolate(scores: FloatArray, steps: FloatArray, lowest: float, bins_per_unit: float) -> FloatArray:
+    """Read probabilities off those at the centres of bins, ``steps``, for scores of any rows, (n, c); at most 1."""
+    likely, last = np.empty(scores.shape), len(steps) - 1
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            place = min(max((float(scores[i, j]) - lowest) * bins_per_unit, 0.0), float(last))
+            below = min(int(place), last - 1)
+            likely[i, j] = min((place - below) * (steps[below + 1] - steps[below]) + steps[below], 1.0)
+    return likely
 
 
 @kernel

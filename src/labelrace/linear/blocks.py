@@ -1,12 +1,10 @@
-"""Blocks of rows, dense or sparse: the products that the learners of `labelrace.linear.rls` are made of.
+"""Blocks of rows, dense or sparse: the products that a step of `labelrace.linear.rls` is made of.
 
 A sparse block touches the columns that occur in it and nothing else. Columns that occur once, in texts about half of
 them, need no product at all: they add to the diagonal of ``Z D⁻¹ Zᵀ``, and read that of ``M⁻¹``.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +13,6 @@ from scipy.sparse import _sparsetools
 
 from labelrace.base.sparse import entry_rows
 from labelrace.exceptions import DivergenceError
-from labelrace.linear import block_loops
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
@@ -26,42 +23,51 @@ _LARGEST_AT_ONCE = 48
 
 
 class DenseBlock:
-    """Dense rows; all columns are touched."""
+    """Dense rows; all columns are touched.
+
+    Attributes
+    ----------
+    z : (n, m) array
+        The rows.
+    touched : slice
+        The columns that occur.
+    squares : (m,) array
+        Sums of the squares of each column that is touched.
+    """
 
     def __init__(self, z: Array) -> None:
         self.z = z
         self.touched: IntArray | slice = slice(None)
+        self.squares = np.einsum("ij,ij->j", z, z).astype(float)
 
-    def squares(self) -> FloatArray:
-        """Sum the squares of each column that is touched."""
-        return np.einsum("ij,ij->j", self.z, self.z).astype(float)
-
-    def gram(self, variance: Array) -> Array:
-        """Compute ``Z D⁻¹ Zᵀ`` with the variances of all columns."""
+    def gram(self, variance: FloatArray) -> Array:
+        """Compute ``Z D⁻¹ Zᵀ`` with the variances of the columns that are touched."""
         # The root on either side makes the product symmetric, at half the cost.
-        scaled = self.z * np.sqrt(variance)
+        scaled = self.z * np.sqrt(variance.astype(self.z.dtype))
         return scaled @ scaled.T
 
     def quadratic(self, inverse: Array) -> FloatArray:
         """Compute ``diag(Zᵀ M⁻¹ Z)`` for the columns that are touched."""
         return np.einsum("ij,ij->j", self.z, inverse @ self.z).astype(float)
 
-    def add_transposed(self, out: Array, variance: Array, right: Array) -> None:
-        """Add ``D⁻¹ Zᵀ right`` to an array."""
+    def add_transposed(self, out: Array, variance: FloatArray, right: Array) -> None:
+        """Add ``D⁻¹ Zᵀ right`` to an array of all columns."""
         product = self.z.T @ right
-        product *= variance[:, None]
+        product *= variance.astype(self.z.dtype)[:, None]
         out += product
 
 
 class SparseBlock:
-    """Rows in compressed form."""
+    """Rows in compressed form, with the attributes and methods of `DenseBlock`; columns that do not occur are 0."""
 
     def __init__(self, z: AnyMatrix) -> None:
         self.z = z
-        counts = np.bincount(z.indices, minlength=z.shape[1])
+        n, m = z.shape
+        counts = np.bincount(z.indices, minlength=m)
         self.touched = np.flatnonzero(counts)
-        often, n = counts > 1, z.shape[0]
-        rows, repeated = entry_rows(z), often[z.indices]
+        self.squares = np.bincount(z.indices, weights=np.square(z.data), minlength=m)[self.touched].astype(float)
+        often, rows = counts > 1, entry_rows(z)
+        repeated = often[z.indices]
         once = ~repeated
         self._once = rows[once], z.indices[once], np.square(z.data[once])
         self._often, self._rows = np.flatnonzero(often), rows[repeated]
@@ -70,111 +76,97 @@ class SparseBlock:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(self._rows, minlength=n))]).astype(kind)
         self._repeated = scipy.sparse.csr_array((z.data[repeated], indices, indptr), shape=(n, len(self._often)))
 
-    def squares(self) -> FloatArray:
-        """Sum the squares of each column that is touched."""
-        sums = np.bincount(self.z.indices, weights=np.square(self.z.data), minlength=self.z.shape[1])
-        return sums[self.touched].astype(float)
-
-    def gram(self, variance: Array) -> Array:
-        """Compute ``Z D⁻¹ Zᵀ`` with the variances of all columns."""
-        repeated, n = self._repeated, self.z.shape[0]
+    def gram(self, variance: FloatArray) -> Array:
+        """Compute ``Z D⁻¹ Zᵀ`` with the variances of the columns that are touched."""
+        repeated, n, variance = self._repeated, self.z.shape[0], self._of_all(variance)
         # Sparse times dense is quicker than sparse times sparse, if the dense one is in the memory order SciPy needs.
         right = np.zeros(repeated.shape[::-1], repeated.dtype)
         right[repeated.indices, self._rows] = repeated.data * variance[self._often][repeated.indices]
         product = np.asarray(repeated @ right)
-        rows, places, squares = self._once
-        product.flat[:: n + 1] += np.bincount(rows, weights=squares * variance[places], minlength=n)
+        rows, columns, squares = self._once
+        product.flat[:: n + 1] += np.bincount(rows, weights=squares * variance[columns], minlength=n)
         return product
 
     def quadratic(self, inverse: Array) -> FloatArray:
         """Compute ``diag(Zᵀ M⁻¹ Z)`` for the columns that are touched."""
-        found = np.zeros(self.z.shape[1])
-        rows, places, squares = self._once
-        found[places] = squares * inverse.diagonal()[rows]
+        diagonal = np.zeros(self.z.shape[1])
+        rows, columns, squares = self._once
+        diagonal[columns] = squares * inverse.diagonal()[rows]
         repeated = self._repeated
         product = repeated.T @ inverse
         weights = repeated.data * product[repeated.indices, self._rows]
-        found[self._often] = np.bincount(repeated.indices, weights=weights, minlength=len(self._often))
-        return found[self.touched]
+        diagonal[self._often] = np.bincount(repeated.indices, weights=weights, minlength=len(self._often))
+        return diagonal[self.touched]
 
-    def add_transposed(self, out: Array, variance: Array, right: Array) -> None:
-        """Add ``D⁻¹ Zᵀ right`` to an array, in place, which SciPy's operators cannot."""
-        z, right = self.z, np.ascontiguousarray(right)
+    def add_transposed(self, out: Array, variance: FloatArray, right: Array) -> None:
+        """Add ``D⁻¹ Zᵀ right`` to an array of all columns, in place, which SciPy's operators cannot."""
+        z, right, variance = self.z, np.ascontiguousarray(right), self._of_all(variance)
         # The transpose of compressed rows is one of compressed columns.
         shape = (z.shape[1], z.shape[0], right.shape[1])
         values = z.data * variance[z.indices]
         _sparsetools.csc_matvecs(*shape, z.indptr, z.indices, values, right.ravel(), out.reshape(-1))
 
-
-def block_of(z: AnyMatrix) -> Any:
-    """Make the block of some rows."""
-    return SparseBlock(z) if scipy.sparse.issparse(z) else DenseBlock(z)
-
-
-def block_inverse(block: Any, variance: Array, freedom: float) -> Array:
-    """Compute ``(Z D⁻¹ Zᵀ + 1/d_b + I)⁻¹`` by Cholesky's decomposition."""
-    middle = block.gram(variance)
-    middle += middle.dtype.type(freedom)
-    middle.flat[:: len(middle) + 1] += 1.0
-    return inverse_of(middle)
+    def _of_all(self, values: FloatArray) -> Array:
+        """Put one value for each column that is touched among those of all columns."""
+        of_all = np.zeros(self.z.shape[1], self.z.dtype)
+        of_all[self.touched] = values
+        return of_all
 
 
-def inverse_of(middle: Array) -> Array:
-    """Invert a symmetric matrix, of which the lower triangle is read; it is changed."""
-    n = len(middle)
+def inverse_of(matrix: Array) -> Array:
+    """Invert a symmetric, positive definite matrix, of which the lower triangle is read; it is changed.
+
+    By Cholesky's decomposition, or of a large one ``[[P, Qᵀ], [Q, S]]`` by its parts: the inverses of ``P`` and of
+    ``S - Q P⁻¹ Qᵀ``, and products.
+    """
+    n = len(matrix)
     if n == 1:
-        return np.asarray(1.0 / middle)
-    if n > _LARGEST_AT_ONCE:
-        return _inverse_by_halves(middle, n // 2)
-    factor, solve = (lapack.spotrf, lapack.spotrs) if middle.dtype == np.float32 else (lapack.dpotrf, lapack.dpotrs)
-    # In Fortran's order the transpose is the same matrix, and nothing is copied.
-    upper, failed = factor(middle.T, overwrite_a=True, clean=False)
-    if not failed:
-        # Of matrices as large as a block, half as fast by LAPACK's own inverse in single precision.
-        inverse, failed = solve(upper, np.eye(n, dtype=middle.dtype, order="F"), overwrite_b=True)
-    if failed:
-        raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
-    return np.asarray(inverse.T)
-
-
-def _inverse_by_halves(middle: Array, half: int) -> Array:
-    """Invert ``[[P, Qᵀ], [Q, S]]`` by its parts: the inverses of ``P`` and ``S - Q P⁻¹ Qᵀ``, and products."""
-    Q, first = middle[half:, :half], inverse_of(middle[:half, :half])
+        return np.asarray(1.0 / matrix)
+    if n <= _LARGEST_AT_ONCE:
+        factor, solve = (lapack.spotrf, lapack.spotrs) if matrix.dtype == np.float32 else (lapack.dpotrf, lapack.dpotrs)
+        # In Fortran's order the transpose is the same matrix, and nothing is copied.
+        upper, failed = factor(matrix.T, overwrite_a=True, clean=False)
+        if not failed:
+            # Of matrices as large as a block, half as fast by LAPACK's own inverse in single precision.
+            inverse, failed = solve(upper, np.eye(n, dtype=matrix.dtype, order="F"), overwrite_b=True)
+        if failed:
+            raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
+        return np.asarray(inverse.T)
+    half = n // 2
+    Q, first = matrix[half:, :half], inverse_of(matrix[:half, :half])
     product = Q @ first
-    last = inverse_of(middle[half:, half:] - product @ Q.T)
+    last = inverse_of(matrix[half:, half:] - product @ Q.T)
     across = last @ product
-    inverse = np.empty_like(middle)
+    inverse = np.empty_like(matrix)
     inverse[:half, :half], inverse[:half, half:] = first + product.T @ across, -across.T
     inverse[half:, :half], inverse[half:, half:] = -across, last
     return inverse
 
 
-def without_empty_columns(z: AnyMatrix, *, compiled: bool = False) -> tuple[AnyMatrix, IntArray | slice]:
-    """Leave out the empty columns of sparse rows; return the others, and which they are, in the order of first use.
+def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
+    """Leave out the empty columns of sparse rows; return the rows, and which columns are left, in order of first use.
 
     So columns that rows use one after the other lie side by side, and the cost does not depend on how many there are.
-    With ``compiled``, they are found by a compiled loop.
     """
     if not scipy.sparse.issparse(z):
         return z, slice(None)
     if z.shape[0] == 1 and z.has_canonical_format:
         # One row is as good dense, and needs no search.
         return z.data[None], z.indices
-    touched, places = in_order_of_use(z.indices, z.shape[1], compiled=compiled)
-    return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched
+    touched, indices = in_order_of_use(z.indices, z.shape[1])
+    return scipy.sparse.csr_array((z.data, indices, z.indptr), shape=(z.shape[0], len(touched))), touched
 
 
-def in_order_of_use(columns: IntArray, n_columns: int, *, compiled: bool = False) -> tuple[IntArray, IntArray]:
-    """List columns, each once, in the order of first use, and where in the list each is; at a cost of those given.
+def in_order_of_use(columns: IntArray, n_columns: int) -> tuple[IntArray, IntArray]:
+    """List columns, each once, in the order of first use, and the index of each entry's column in that list.
+
+    The cost depends on the number of entries alone.
 
     Examples
     --------
     >>> in_order_of_use(np.array([7, 2, 7, 5]), 10)
     (array([7, 2, 5]), array([0, 1, 0, 2]))
     """
-    if compiled:
-        found: tuple[IntArray, IntArray] = block_loops.in_order_of_use(columns, n_columns)
-        return found
     kind, n = columns.dtype, len(columns)
     first_use = np.empty(n_columns, kind)
     # Backwards, so that of several entries of a column the first one stays.

@@ -1,7 +1,7 @@
 """The default model: every label a linear model that scales, chooses its penalty and forgets by itself.
 
 *Labels are their own targets* as long as the weights, labels times columns in use, fit a stated budget of memory. Above
-it they are compressed, and the model becomes that of `labelrace.extreme.classifier` (`labelrace.extreme.compress`).
+it the model becomes that of compressed labels (`labelrace.extreme.classifier`), its `LabelRace.successor`.
 
 *Learners* are diagonal recursive least squares (`labelrace.linear.rls`), with an exact start.
 
@@ -25,60 +25,69 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import missing_labels, parameters
+from labelrace.base import missing_labels, parameters, threads
 from labelrace.base import validation as inputs
-from labelrace.base.algorithm import Shares
-from labelrace.base.compiled import is_available
+from labelrace.base.algorithm import Algorithm, Shares
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
-from labelrace.base.sparse import dense_floats
-from labelrace.decisions import drift, thresholds
+from labelrace.base.sparse import dense_floats, with_last_rows
+from labelrace.decisions import drift, rules
 from labelrace.decisions import monitor as monitoring
-from labelrace.decisions.monitor import Watch
-from labelrace.decisions.thresholds import Rule
-from labelrace.extreme import classifier as hashed
-from labelrace.extreme import codes as hashed_codes
-from labelrace.extreme import compress as move_to_codes
-from labelrace.extreme import merge as hashed_merge
-from labelrace.extreme.classifier import HashedRace
-from labelrace.extreme.row_search import RowSearch
-from labelrace.learners import design as columns
+from labelrace.decisions.monitor import Monitor
+from labelrace.decisions.rules import Rule
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.linear import merge, rls, scaling, single_rows
+from labelrace.linear import merge, rls, scaling
 from labelrace.linear.explanation import Explanation, explain
 from labelrace.linear.rls import RLS, RLSState
-from labelrace.linear.warm_up import WarmUp, first_rows
+from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-# Maximum number of scores of the first rows that are monitored.
+# Most scores of the first rows that are monitored.
 _MOST_FIRST_SCORES = 1_000_000
-# Number of single-row batches after which loops are compiled for them: compiling takes as long as some thousand rows.
-_COMPILED_FROM = 1000.0
+# Share of the budget from which on recent rows are kept, and how many; they tell the successor what the model predicts.
+_NEARLY_FULL, _RECENT_ROWS = 0.5, 1024
+# Share of the budget up to which new labels get weights: it is better to compress after they have been learned.
+_OVERFULL = 1.25
+
+
+class Recent(NamedTuple):
+    """Recent rows, in compressed-row form; none while there is room for more weights."""
+
+    values: Annotated[FloatArray, "_z", "nan"]
+    indices: Annotated[IntArray, "_z", "<m"]
+    indptr: Annotated[IntArray, "_n+1", "starts _z"]
+
+    @classmethod
+    def empty(cls) -> Recent:
+        """Make a buffer without rows."""
+        return cls(np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
+
+    def with_rows(self, X: AnyMatrix) -> Recent:
+        """Append rows, and leave out the oldest."""
+        return Recent(*with_last_rows(self, X, _RECENT_ROWS))
+
+    def matrix(self, learners: RLSState) -> AnyMatrix:
+        """Make a matrix of the rows, sparse if the data is."""
+        rows = scipy.sparse.csr_array(tuple(self), (len(self.indptr) - 1, len(learners.scaling.n_values)))
+        return rows.toarray() if learners.scaling.length else rows
 
 
 class State(NamedTuple):
     """Everything the model remembers."""
 
-    # The linear models of the labels; without any where labels are compressed.
-    learners: Annotated[RLSState, "t=o", "w=l"]
-    watch: Watch  # what rows have shown that were predicted before they were learned
+    learners: Annotated[RLSState, "t=l", "w=l"]  # the linear models of the labels
+    monitor: Annotated[Monitor, "o=l"]  # what rows have shown that were predicted before they were learned
     n_drifts: Annotated[float, ">=0"]  # drifts found so far
-    # Rows that came alone. When there were many, loops are compiled for them; what is computed depends on the rows, not
-    # on the process that it is computed in.
-    single_rows: Annotated[float, ">=0"]
-    recent: move_to_codes.Recent  # recent rows, where labels might have to be compressed soon
-    # The model that this one has become, if labels are compressed; otherwise empty.
-    compressed: Annotated[tuple[hashed.State, ...], "o|l"]
+    recent: Recent  # recent rows, where labels might have to be compressed soon
 
 
 class Derived(NamedTuple):
-    """What predicting needs; ``offsets`` are subtracted from the scores. For compressed labels use ``compressed``."""
+    """What predicting needs; ``offsets`` are subtracted from the scores."""
 
     learners: rls.Derived
     offsets: FloatArray
     rule: Rule
-    compressed: hashed.Derived | None
 
 
 @dataclass(frozen=True)
@@ -86,54 +95,43 @@ class LabelRace(BankAlgorithm[State]):
     """The algorithm. It does not merge exactly; `labelrace.linear.merge` merges well."""
 
     bank: RLS  # the learners of labels
-    aim: str  # what label sets are chosen for; see `labelrace.decisions.thresholds`
+    aim: str  # what label sets are chosen for; see `labelrace.decisions.rules`
     detects_drift: bool  # whether to forget when errors grow
     max_memory: float  # bytes of weights up to which nothing is compressed
     n_components: int | None  # pseudo labels, where labels are compressed; None for as many as there is room for
 
     state_type = State
     learns_missing_labels = True
+    outgrown = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
     shares: ClassVar[Shares | None] = merge
 
-    @cached_property
-    def in_codes(self) -> HashedRace:
-        """The algorithm of compressed labels."""
-        bank = replace(self.bank, binary=False)
-        return HashedRace(bank, self.aim, self.detects_drift, self.max_memory, self.n_components)
+    # --- Learning -----------------------------------------------------------------------------------------------------
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
-        """Make the state of a model that has seen nothing; the first batch tells whether labels are compressed."""
+        """Make the state of a model that has seen nothing."""
         return self._empty(schema.n_values, schema.n_labels)
 
     def _empty(self, n_values: IntArray, n_labels: int) -> State:
-        """Make the state of a model that has seen nothing."""
-        watch = monitoring.begin(n_labels, by_label=self.aim == "macro_f1")
-        return State(self.bank.init(n_values, n_labels), watch, 0.0, 0.0, move_to_codes.no_rows(), ())
-
-    def _wrapped(self, compressed: hashed.State) -> State:
-        """Make the state of a model whose labels are compressed."""
-        return self._empty(compressed.learners.scaling.n_values, 0)._replace(compressed=(compressed,))
+        monitor = monitoring.init(n_labels, by_label=self.aim == "macro_f1")
+        return State(self.bank.init(n_values, n_labels), monitor, 0.0, Recent.empty())
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
-        if state.compressed:
-            [before] = state.compressed
-            learned = self.in_codes.update(before, X, Y, None if derived is None else derived.compressed)
-            return state if learned is before else self._wrapped(learned)
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
-        if learners is not None:
+        with threads.limited(X.shape[0]):
+            if learners is None:
+                return self._begin(state.learners.scaling.n_values, X, Y)
             return self._continue(state._replace(learners=learners), X, Y, derived)
-        return self._begin(state.learners.scaling.n_values, X, Y)
 
     def _begin(self, n_values: IntArray, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Learn a batch from nothing; where its weights would not fit the budget, with compressed labels."""
-        first, others = first_rows(X.shape[0])
+        """Learn a batch from nothing; where its weights would not fit the budget, keep it for the successor."""
+        first, others = split_first_batch(X.shape[0])
         state = self._empty(n_values, Y.shape[1])
-        if not self.fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
-            return self._wrapped(self.in_codes.update(self.in_codes.empty(n_values, Y.shape[1]), X, Y))
+        if not self._fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
+            return state._replace(learners=state.learners._replace(warm_up=WarmUp.empty().with_batch(X, Y)))
         begun = self._start(state, X[first], Y[first])
         return self._continue(begun, X[others], Y[others], None) if len(others) else begun
 
@@ -141,209 +139,154 @@ class LabelRace(BankAlgorithm[State]):
         """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
         start = self.bank.start(state.learners, X, filled)
-        state = state._replace(learners=start.state._replace(warm_up=WarmUp.of(X, Y)))
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        watch = monitoring.add_together(state.watch, start.left_out(dense_floats(filled), some), dense_floats(Y[some]))
-        return state._replace(watch=watch._replace(drift=drift.empty()))
-
-    def is_compiled(self, state: State) -> bool:
-        """Tell whether loops are compiled for single rows, as there have been many."""
-        if state.compressed:
-            return self.in_codes.is_compiled(state.compressed[0])
-        return state.single_rows >= _COMPILED_FROM and is_available()
-
-    def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
-        """Do as `_continue` for one row of numbers, without making matrices of it; the past is forgotten after it."""
-        compiled, labels = self.is_compiled(state), dense_floats(Y)
-        scales = None if derived is None else derived.learners.scales
-        scores, learned = single_rows.learn(self.bank, state.learners, X, labels[0], scales, compiled=compiled)
-        watch, is_drift = self.monitored(state.watch, scores[None], labels, compiled=compiled)
-        if is_drift:
-            learned = self.forgotten(learned, X)
-        counts = state.n_drifts + is_drift, state.single_rows + 1.0
-        return self._within_memory(State(learned, watch, *counts, state.recent, ()), X)
-
-    def learn_row(self, state: State, X: AnyMatrix, Y: FloatArray, largest: float) -> State | None:
-        """Do as `update` for one sparse row, in one call of compiled loops that check, predict and learn it.
-
-        None where there is more to do: where labels are compressed or might have to be, where the rows that wait are to
-        be counted, where the row is not in order or has a label for the first time.
-        """
-        learners, watch = state.learners, state.watch
-        is_settled = learners.rows and not learners.warm_up.n_used and not learners.scaling.length
-        if state.compressed or not is_settled or scaling.has_become_dense(learners.scaling):
-            return None
-        if self._is_nearly_full(learners.in_use + len(X.indices), Y.shape[1]):
-            return None
-        reserved = monitoring.room_for_row(watch)
-        if reserved is None:
-            return None
-        waiting, room = reserved
-        after = single_rows.learn_unchecked(self.bank, learners, X, Y[0], largest, room, waiting.shape[1] - 1)
-        if after is None:
-            waiting.withdraw()
-            return None
-        watch = Watch(watch.monitor, waiting, watch.by_label, watch.drift)  # type: ignore[arg-type]
-        return State(after, watch, state.n_drifts, state.single_rows + 1.0, state.recent, ())
-
-    def monitored(
-        self, watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False
-    ) -> tuple[Watch, bool]:
-        """Take in how rows were predicted before they are learned, and tell whether that shows a drift."""
-        after = monitoring.add(watch, scores, labels, compiled=compiled)
-        is_drift = self.detects_drift and after.drift is not watch.drift and drift.found(after.drift, compiled=compiled)
-        return (after._replace(drift=drift.empty()) if is_drift else after), is_drift
-
-    def forgotten(self, learners: RLSState, X: AnyMatrix) -> RLSState:
-        """Forget what a drift has made wrong."""
-        return self.bank.forget(self.bank.rescale(learners, X), drift.KEPT)
+        scores, labels = start.left_out(dense_floats(filled), some), dense_floats(Y[some])
+        monitor = monitoring.count_rows(state.monitor, scores, labels)._replace(drift=drift.init())
+        return state._replace(learners=start.state._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
-        if Y.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
-            return self._continue_row(state, X, Y, derived)
         linear = self.bank.derive(state.learners) if derived is None else derived.learners
-        gathered = self.bank.gather(state.learners, self.bank.transform(linear, X))
+        gathered = self.bank.gather(state.learners, scaling.transform(linear.scaling, X, linear.scales))
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
-        monitored, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
-        scores = self.bank.predict_transformed(linear, monitored, gathered.weights)
-        watch, is_drift = self.monitored(state.watch, scores, dense_floats(labels))
-        learners = self.forgotten(state.learners, X) if is_drift else state.learners
-        learned = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
-        return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)
+        sampled, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
+        scores = np.asarray(sampled @ gathered.weights)
+        scores += linear.intercepts
+        monitor = monitoring.observe(state.monitor, scores, dense_floats(labels))
+        is_drift = self.detects_drift and monitor.drift is not state.monitor.drift and drift.is_found(monitor.drift)
+        if is_drift:
+            monitor = monitor._replace(drift=drift.init())
+            forgetful = self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT)
+            learners = self.bank.learn(forgetful, X, Y)
+        else:
+            learners = self.bank.learn(state.learners, X, Y, gathered=gathered)
+        return self._with_recent_rows(State(learners, monitor, state.n_drifts + is_drift, state.recent), X)
 
-    def fits(self, n_columns: int, n_labels: int) -> bool:
-        """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
-        return n_labels <= (self.n_components or 1) or n_columns * n_labels * 4.0 <= self.max_memory
+    def learn_held_out(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Count the scores of rows that were held out while models were merged, and then learn them."""
+        monitor = monitoring.count_rows(state.monitor, scores, labels)
+        # Labels' offsets move by as many rows as they do in a batch of one pass.
+        some = monitoring.sample(labels.shape)
+        few = monitoring.half_at_most(monitoring.count_rows(state.monitor, scores[some], labels[some]))
+        monitor = monitor._replace(counts=few.counts._replace(histograms=monitor.counts.histograms))
+        with threads.limited(X.shape[0]):
+            learners = self.bank.learn(state.learners, X, Y)
+        return self._with_recent_rows(state._replace(monitor=monitor, learners=learners), X)
 
-    def _is_nearly_full(self, in_use: float, n_labels: int) -> bool:
-        """Tell whether weights take most of the budget."""
-        return in_use * n_labels * 4.0 > move_to_codes.NEARLY_FULL * self.max_memory
+    def with_zero_weights(self, state: State) -> State:
+        """Make a state of zero weights, with the same columns, scaling and penalty."""
+        learners = self.bank.with_zero_weights(state.learners)
+        return self._empty(learners.scaling.n_values, len(learners.intercepts))._replace(learners=learners)
 
-    def _within_memory(self, state: State, X: AnyMatrix) -> State:
-        """Keep recent rows where the budget is nearly full; compress the labels where it is exceeded."""
-        n_labels, in_use = len(state.learners.intercepts), int(state.learners.in_use)
-        if not self._is_nearly_full(in_use, n_labels):
-            return state
-        recent = move_to_codes.with_rows(state.recent, X)
-        if self.fits(in_use, n_labels):
-            return state._replace(recent=recent)
-        return self._compress(state._replace(recent=recent))
-
-    def _compress(self, state: State) -> State:
-        """Compress the labels, by what the model says of recent rows."""
-        learners, X = state.learners, move_to_codes.as_matrix(state.recent, state.learners)
-        return self._wrapped(move_to_codes.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
+    # --- Predicting ---------------------------------------------------------------------------------------------------
 
     def derive(self, state: State) -> Derived:
         """Read the thresholds off the histograms."""
-        if state.compressed:
-            inner = self.in_codes.derive(state.compressed[0])
-            return Derived(inner.learners, np.zeros(0), inner.rule, inner)
-        offsets, rule = monitoring.decide(state.watch, self.aim)
-        linear = self.bank.derive(state.learners)
-        return Derived(linear, offsets.astype(state.learners.weights.dtype), rule, None)
+        offsets, rule = monitoring.decide(state.monitor, self.aim)
+        return Derived(self.bank.derive(state.learners), offsets.astype(state.learners.weights.dtype), rule)
 
     def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        return thresholds.adjusted(self.bank.predict(derived.learners, X), derived.offsets)
+        return rules.adjusted(self.bank.predict(derived.learners, X), derived.offsets)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the adjusted scores; the common threshold is at zero."""
-        if derived.compressed is not None:
-            return self.in_codes.scores(derived.compressed, X)
         return np.subtract(self._adjusted(derived, X), derived.rule.threshold, dtype=float)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Choose label sets by the rule for the aim."""
-        if derived.compressed is not None:
-            return self.in_codes.predict(derived.compressed, X)
-        return thresholds.choose(derived.rule, self._adjusted(derived, X))
+        return rules.choose(derived.rule, self._adjusted(derived, X))
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
-        if derived.compressed is not None:
-            return self.in_codes.probabilities(derived.compressed, X)
-        return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
+        return rules.probabilities(derived.rule, self._adjusted(derived, X))
 
     def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
         """Compute the raw scores once for both."""
-        if derived.compressed is not None:
-            return super().scores_and_probabilities(derived, X)
         adjusted = self._adjusted(derived, X)
-        likely = thresholds.probabilities(derived.rule, adjusted).astype(float, copy=False)
-        return np.subtract(adjusted, derived.rule.threshold, dtype=float), likely
+        return np.subtract(adjusted, derived.rule.threshold, dtype=float), rules.probabilities(derived.rule, adjusted)
 
-    def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix | None:
-        """Choose label sets without scores of all labels, where these are compressed."""
-        return None if derived.compressed is None else self.in_codes.predict_sets(derived.compressed, X)
+    # --- Memory -------------------------------------------------------------------------------------------------------
 
-    def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray] | None:
-        """Find the most likely labels without scores of all labels, where these are compressed."""
-        return None if derived.compressed is None else self.in_codes.predict_best(derived.compressed, X, k)
+    @cached_property
+    def successor(self) -> Algorithm[Any]:
+        """The algorithm of compressed labels, for more weights than fit the budget."""
+        # Not at the top: few need it, and what it is made of knows this folder.
+        from labelrace.extreme.classifier import HashedRace
 
-    def row_search(self, derived: Derived) -> RowSearch | None:
-        """Return what finds the best labels of one row, where labels are compressed."""
-        return None if derived.compressed is None else self.in_codes.row_search(derived.compressed)
+        bank = replace(self.bank, binary=False)
+        return HashedRace(bank, self.aim, self.detects_drift, self.max_memory, self.n_components)
+
+    def successor_state(self, state: State, schema: Schema) -> Any | None:
+        """Compress the labels where the weights of those of a schema do not fit the budget; otherwise None."""
+        learners, n_labels = state.learners, schema.n_labels
+        if not learners.rows:
+            kept = learners.warm_up
+            if len(kept.indptr) == 1:
+                return None
+            X, Y = kept.rows(scipy.sparse.csr_array((0, schema.n_features)), n_labels)
+            return self.successor.update(self.successor.empty(learners.scaling.n_values, n_labels), X, Y)  # type: ignore[attr-defined]
+        is_growing = n_labels > len(learners.intercepts)
+        if self._fits(learners.in_use / _OVERFULL if is_growing else learners.in_use, n_labels):
+            return None
+        from labelrace.extreme.compress import compress
+
+        return compress(self.successor, learners, state.monitor, state.n_drifts, state.recent.matrix(learners))  # type: ignore[arg-type]
+
+    def _fits(self, n_columns: float, n_labels: int) -> bool:
+        """Return whether the weights of columns and labels fit the budget, or compressing would gain nothing."""
+        return n_labels <= (self.n_components or 1) or int(n_columns) * n_labels * 4.0 <= self.max_memory
+
+    def _with_recent_rows(self, state: State, X: AnyMatrix) -> State:
+        """Keep recent rows where weights take most of the budget."""
+        n_weights = int(state.learners.in_use) * len(state.learners.intercepts)
+        if n_weights * 4.0 <= _NEARLY_FULL * self.max_memory:
+            return state
+        return state._replace(recent=state.recent.with_rows(X))
+
+    # --- Merging ------------------------------------------------------------------------------------------------------
 
     def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
         """Join two models half-way between the mean of their weights and the sum of what both know."""
-        if one.state.compressed and other.state.compressed:
-            one, other = hashed_merge.align(one, other, columns)
-            both = hashed_merge.merge_states(self.in_codes.bank, *one.state.compressed, *other.state.compressed)
-            return one.replaced(one.schema, self._wrapped(both))
         return merge.merge(one, other, columns)
 
     def why_not_shared(self, state: State) -> str | None:
-        """Return why a model cannot be learned in shares: only if its labels are compressed."""
-        return self.in_codes.why_not_shared(state.compressed[0]) if state.compressed else None
+        """Return why a model cannot be learned in shares: it can."""
+        return None
 
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order."""
-        if state.compressed:
-            return self._wrapped(self.in_codes.reordered(state.compressed[0], labels, features))
-        learners = self.bank.reordered(state.learners, labels, features)
-        return state._replace(
-            learners=learners, watch=monitoring.reordered(state.watch, labels), recent=move_to_codes.no_rows()
-        )
-
-    def forgotten_all(self, state: State) -> State:
-        """Make a state of zero weights, with the same columns, scaling and penalty."""
-        learners = self.bank.with_zeros(state.learners)
-        return self._empty(learners.scaling.n_values, len(learners.intercepts))._replace(learners=learners)
-
-    def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Count the scores of rows that were set aside, and then learn them."""
-        watch = monitoring.add_together(state.watch, scores, labels)
-        # Labels' offsets move by as many rows as they do in a batch of one pass.
-        some = monitoring.sample(labels.shape)
-        few = monitoring.half_at_most(monitoring.add_together(state.watch, scores[some], labels[some]))
-        watch = watch._replace(monitor=few.monitor._replace(histograms=watch.monitor.histograms))
-        return self._within_memory(state._replace(watch=watch, learners=self.bank.learn(state.learners, X, Y)), X)
-
-    def reset_features(self, state: State, columns: IntArray) -> State:
-        """Forget what was learned of features whose columns stand for others now."""
-        if state.compressed:
-            return self._wrapped(self.in_codes.reset_features(state.compressed[0], columns))
-        return state._replace(learners=self.bank.reset_features(state.learners, columns))
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that have been 0 in all rows."""
-        if state.compressed:
-            return self._wrapped(self.in_codes.grow_features(state.compressed[0], n_values))
-        return super().grow_features(state, n_values)
+    # --- Labels and features ------------------------------------------------------------------------------------------
 
     def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far."""
-        if state.compressed:
-            return self._wrapped(self.in_codes.grow_labels(state.compressed[0], n_labels))
-        if not self.fits(int(state.learners.in_use / move_to_codes.OVERFULL), n_labels) and state.learners.rows:
-            # Weights of the new labels, which are far too many, are never made.
-            return self.grow_labels(self._compress(state), n_labels)
         return state._replace(
             learners=self.bank.grow_components(state.learners, n_labels),
-            watch=monitoring.grow(state.watch, n_labels),
+            monitor=monitoring.grow(state.monitor, n_labels),
         )
+
+    def reset_features(self, state: State, columns: IntArray) -> State:
+        """Forget what was learned of features whose columns stand for others now."""
+        return state._replace(learners=self.bank.reset_features(state.learners, columns))
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order."""
+        learners = self.bank.reordered(state.learners, labels, features)
+        return state._replace(
+            learners=learners, monitor=monitoring.reordered(state.monitor, labels), recent=Recent.empty()
+        )
+
+    # --- What the classifier shows ------------------------------------------------------------------------------------
+
+    def n_pseudo_labels(self, state: State) -> None:
+        """Return the number of pseudo labels: labels are not compressed."""
+        return
+
+    def encoder(self, state: State) -> AnyMatrix:
+        """Return the projection of labels to pseudo labels: labels are their own."""
+        return scipy.sparse.eye_array(len(state.learners.intercepts), format="csr")
+
+    def decoder_of(self, derived: Derived, z: FloatArray, labels: IntArray) -> None:
+        """Return how scores follow from pseudo labels (`labelrace.linear.explanation.Decoder`): they are the same."""
+        return
 
 
 class LabelRaceClassifier(OnlineClassifier):
@@ -425,12 +368,12 @@ class LabelRaceClassifier(OnlineClassifier):
     random_state: Any = None
 
     def _algorithm(self, seed: int) -> LabelRace:
-        in_codes = hashed.algorithm_of(self, parameters.rows_to_half(self.half_life, self.forgetting), seed)
-        bank = replace(in_codes.bank, binary=True)
-        return LabelRace(bank, in_codes.aim, in_codes.detects_drift, in_codes.max_memory, in_codes.n_components)
+        return LabelRace(
+            *settings_of(self, parameters.rows_to_half(self.half_life, self.forgetting), seed, binary=True)
+        )
 
     def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
-        """Tell what carried the scores of a row's labels.
+        """Explain the scores of a row's labels.
 
         Parameters
         ----------
@@ -452,30 +395,24 @@ class LabelRaceClassifier(OnlineClassifier):
         return explain(fitted, X, labels, n_features)
 
     @property
-    def _compressed(self) -> hashed.State | None:
-        """The state of compressed labels; None where they are not."""
-        states = self._checked_fitted().state.compressed
-        return states[0] if states else None
-
-    @property
     def n_components_(self) -> int | None:
         """Pseudo labels; None where labels are not compressed."""
-        state = self._compressed
-        return None if state is None else len(state.decoder.total)
+        fitted = self._checked_fitted()
+        n_components: int | None = fitted.algorithm.n_pseudo_labels(fitted.state)
+        return n_components
 
     @property
     def encoder_(self) -> AnyMatrix:
         """The projection of labels to pseudo labels, (l, K), sparse."""
-        n_labels, n_components = self._checked_fitted().schema.n_labels, self.n_components_
-        if n_components is None:
-            return scipy.sparse.eye_array(n_labels, format="csr")
-        return hashed_codes.matrix(n_labels, n_components)
+        fitted = self._checked_fitted()
+        return fitted.algorithm.encoder(fitted.state)
 
     @property
     def offsets_(self) -> FloatArray:
         """What is subtracted from each label's score; compressed labels have no offsets."""
-        offsets: FloatArray = self._checked_fitted().derived.offsets
-        return offsets if self._compressed is None else np.zeros(self._fitted.schema.n_labels)
+        fitted = self._checked_fitted()
+        offsets: FloatArray = getattr(fitted.derived, "offsets", np.zeros(fitted.schema.n_labels))
+        return offsets
 
     @property
     def threshold_(self) -> float:
@@ -485,11 +422,35 @@ class LabelRaceClassifier(OnlineClassifier):
     @property
     def alpha_(self) -> float:
         """The penalty of the learners."""
-        state = self._compressed
-        return self._checked_fitted().state.learners.alpha if state is None else state.learners.alpha
+        return self._checked_fitted().state.learners.alpha
 
     @property
     def n_drifts_(self) -> int:
         """Drifts found so far."""
-        state = self._compressed
-        return int(self._checked_fitted().state.n_drifts if state is None else state.n_drifts)
+        return int(self._checked_fitted().state.n_drifts)
+
+
+class Settings(NamedTuple):
+    """What this algorithm and that of compressed labels have in common, in the order of their fields."""
+
+    bank: RLS
+    aim: str
+    detects_drift: bool
+    max_memory: float
+    n_components: int | None
+
+
+def settings_of(model: Any, half_life: float | None, seed: int, *, binary: bool) -> Settings:
+    """Check the parameters that this classifier has in common with that of compressed labels.
+
+    ``binary`` tells whether the targets of the learners are labels.
+    """
+    parameters.check_choice("optimise", model.optimise, rules.AIMS)
+    parameters.check_flag("detect_drift", model.detect_drift)
+    if isinstance(model.alpha, str):
+        parameters.check_choice("alpha", model.alpha, ("auto",))
+    alpha = None if isinstance(model.alpha, str) else model.alpha
+    bank = RLS(alpha, half_life, model.n_random_features, seed, single=True, binary=binary)
+    memory = parameters.memory_size("max_memory", model.max_memory)
+    n_components = parameters.count_or_auto("n_components", model.n_components)
+    return Settings(bank, model.optimise, bool(model.detect_drift), memory, n_components)

@@ -15,8 +15,6 @@ import numpy as np
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import table as residual_table
 from labelrace.learners import design as columns
 from labelrace.linear import rls
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -57,7 +55,7 @@ class Explanation:
     pseudo_labels: tuple[tuple[int, float], ...]
 
 
-class _Decoder(NamedTuple):
+class Decoder(NamedTuple):
     """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of the non-zeros of ``z``."""
 
     beta: FloatArray
@@ -69,21 +67,17 @@ def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[
     """Take the scores of one row apart, of some labels or of those predicted, where ``labels`` is None."""
     algorithm, derived = fitted.algorithm, fitted.derived
     predicted = algorithm.predict(derived, X)[0]
-    wanted = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.columns_of(labels), np.intp)
+    explained = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.columns_of(labels), np.intp)
     z = dense(algorithm.bank.transform(derived.learners, X))[0]
-    decoder = None
-    if derived.compressed is not None:
-        inner = derived.compressed
-        weights = residual_table.weights_of(inner.table, np.flatnonzero(z), wanted).astype(float)
-        decoder = _Decoder(*code_decoder.coefficients(inner.decoder, wanted), weights)
+    decoder = algorithm.decoder_of(derived, z, explained)
     decisions = algorithm.scores(derived, X)[0]
-    return _parts(fitted.schema, derived.learners, decoder, z, decisions, wanted, n_features)
+    return _parts(fitted.schema, derived.learners, decoder, z, decisions, explained, n_features)
 
 
 def _parts(
     schema: Schema,
     learners: rls.Derived,
-    decoder: _Decoder | None,
+    decoder: Decoder | None,
     z: FloatArray,
     decisions: FloatArray,
     labels: IntArray,
@@ -101,10 +95,10 @@ def _parts(
     used = np.flatnonzero(z)
     n_of_features = int(np.searchsorted(used, columns.width(n_values)))
     explained = []
-    for place, label in enumerate(labels):
-        beta = np.eye(1, len(values), label)[0] if decoder is None else decoder.beta[:, place]
-        constant = 0.0 if decoder is None else float(decoder.constants[place])
-        further = np.zeros(len(used)) if decoder is None else z[used] * decoder.weights[:, place]
+    for index, label in enumerate(labels):
+        beta = np.eye(1, len(values), label)[0] if decoder is None else decoder.beta[:, index]
+        constant = 0.0 if decoder is None else float(decoder.constants[index])
+        further = np.zeros(len(used)) if decoder is None else z[used] * decoder.weights[:, index]
         added, pseudo = z[used] * (weights[used] @ beta) + further, values * beta
         score = float(pseudo.sum() + further.sum()) + constant
         of_features, of_random = np.split(added, [n_of_features])
@@ -138,8 +132,8 @@ def _column_name(names: Array | None, n_values: IntArray, column: int) -> Any:
         feature, value = int(numeric[column]), None
     else:
         ends = np.cumsum(n_values[nominal] - 1)
-        place = int(np.searchsorted(ends, column - len(numeric), side="right"))
-        feature = int(nominal[place])
-        value = column - len(numeric) - int(ends[place]) + int(n_values[feature])
+        index = int(np.searchsorted(ends, column - len(numeric), side="right"))
+        feature = int(nominal[index])
+        value = column - len(numeric) - int(ends[index]) + int(n_values[feature])
     name = feature if names is None else names[feature]
     return name if n_values[feature] in (0, 2) else f"{name}={value}"

@@ -43,11 +43,10 @@ from labelrace.decisions import monitor as monitoring
 from labelrace.exceptions import MergeError
 from labelrace.learners import design
 from labelrace.linear import blocks as products
-from labelrace.linear.penalty import INTERCEPT
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned import rows_of, with_rows
-from labelrace.linear.warm_up import WarmUp
+from labelrace.linear.warm_up import INTERCEPT_PRECISION, WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -105,7 +104,8 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     touched : array, default=None
         Features that occurred in its rows, if they are known: others have gained nothing.
     """
-    start = start.grown(end.schema)
+    start, algorithm = start.grown(end.schema), start.algorithm
+    _refuse_outgrown(algorithm, start, end)
     one, two = start.state, end.state
     _refuse_incompatible(one, two)
     scaled = two.learners.scaling
@@ -129,12 +129,14 @@ def join(start: Fitted, total: Gain, batch: Batch | None = None) -> Fitted:
         the joint model is half-way between the mean and the sum, and has the thresholds of the start.
     """
     total = total if batch is None else total.grown(batch.schema)
-    start = start.grown(total.schema)
+    start, algorithm = start.grown(total.schema), start.algorithm
+    _refuse_outgrown(algorithm, start)
     both = joint_weights(start.state.learners, total.learners)
     state = start.state._replace(n_drifts=total.n_drifts)
     if batch is None or batch.X.shape[0] == 0:
         return start.replaced(total.schema, state._replace(learners=both.between(HALF_WAY)))
-    return start.replaced(total.schema, _search(start.algorithm, state, both, batch.X, batch.Y))
+    joint = start.replaced(total.schema, _search(start.algorithm, state, both, batch.X, batch.Y))
+    return joint.or_successor(total.schema)
 
 
 def _search(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
@@ -142,8 +144,8 @@ def _search(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: An
     labels = np.asarray(dense(Y), dtype=float)
     values = list(both.values(algorithm.bank, X, FRACTIONS))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
-    joint = state._replace(learners=both.between(FRACTIONS[best]), watch=monitoring.without_waiting(state.watch))
-    return algorithm.settled(joint, values[best], labels, X, Y)
+    joint = state._replace(learners=both.between(FRACTIONS[best]), monitor=monitoring.without_waiting(state.monitor))
+    return algorithm.learn_held_out(joint, values[best], labels, X, Y)
 
 
 def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
@@ -153,23 +155,29 @@ def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted
     """
     _refuse_incompatible(one.state, one.state)
     _refuse_incompatible(other.state, other.state)
+    algorithm = one.algorithm
     one, other = aligned(one, other, columns)
+    _refuse_outgrown(algorithm, one)
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_used:
             raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
-    start = one.replaced(one.schema, one.algorithm.forgotten_all(one.state))
+    start = one.replaced(one.schema, one.algorithm.with_zero_weights(one.state))
     state = join(start, gain(start, one).plus(gain(start, other))).state
-    watch = monitoring.added(one.state.watch, other.state.watch)
-    return one.replaced(one.schema, state._replace(watch=watch))
+    monitor = monitoring.merge(one.state.monitor, other.state.monitor)
+    return one.replaced(one.schema, state._replace(monitor=monitor))
 
 
 def _refuse_incompatible(one: State, other: State) -> None:
     """Refuse states whose weights are not those of the same columns and targets."""
     reason = why_incompatible(one.learners, other.learners)
-    if one.compressed or other.compressed:
-        reason = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")
+
+
+def _refuse_outgrown(algorithm: LabelRace, *models: Fitted) -> None:
+    """Refuse models that have become the successor of an algorithm."""
+    if any(fitted.algorithm != algorithm for fitted in models):
+        raise MergeError(f"The models cannot be merged: {algorithm.outgrown}.")
 
 
 class Fading(NamedTuple):
@@ -195,13 +203,13 @@ class WeightGain(NamedTuple):
     touched: IntArray  # (c,): columns that have gained something, in order
     shares: FloatArray  # (c,): number of shares in which each of them has
     natural: Array  # (c, k): differences of natural parameters
-    precision: FloatArray  # (c, 2): differences of precisions, of the old and of the young generation
+    precision: FloatArray  # (c, 2): differences of precisions, of all labels and of the recent ones
     # (k,) and (2,): the same for the intercepts.
     intercepts: FloatArray
     intercept_precision: FloatArray
     rows: float  # rows learned
-    first_rows: FloatArray  # (k,): rows before each target was first other than 0, of the start and in a share
-    founded: float  # when the young generation was founded
+    first_seen: FloatArray  # (k,): rows before each target was first other than 0, of the start and in a share
+    recent_since: float  # when the group of recent labels began
     scaling: ScalingState  # moments of the columns, pooled; those of the start are in each share's
     fading: Fading  # how far the start has faded
 
@@ -263,16 +271,19 @@ def why_incompatible(one: RLSState, other: RLSState) -> str | None:
 
 def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> WeightGain:
     """Compute what a share has gained since the start, which has the same columns and targets."""
-    kept, young = bank.factor(int(end.rows - start.rows)), _young(start)
-    before = start.alpha + kept * start.fading * rows_of(start.gained, touched)
-    after = end.alpha + end.fading * rows_of(end.gained, touched)
-    intercept_before, intercept_after = INTERCEPT + kept * start.intercept_gained, INTERCEPT + end.intercept_gained
-    if end.founded != start.founded:
-        # What was young before is old now, and the young generation has begun again.
-        before[:, 1], intercept_before[1] = start.alpha, INTERCEPT
-    natural = _times(rows_of(end.weights, touched), after, young)
-    natural -= _times(rows_of(start.weights, touched), before, young)
-    which = young.astype(np.intp)
+    kept, recent = bank.factor(int(end.rows - start.rows)), _recent_labels(start)
+    before = start.alpha + kept * start.decay * rows_of(start.extra_precision, touched)
+    after = end.alpha + end.decay * rows_of(end.extra_precision, touched)
+    intercept_before, intercept_after = (
+        INTERCEPT_PRECISION + kept * start.intercept_extra_precision,
+        INTERCEPT_PRECISION + end.intercept_extra_precision,
+    )
+    if end.recent_since != start.recent_since:
+        # What was recent before is old now, and the recent generation has begun again.
+        before[:, 1], intercept_before[1] = start.alpha, INTERCEPT_PRECISION
+    natural = _times(rows_of(end.weights, touched), after, recent)
+    natural -= _times(rows_of(start.weights, touched), before, recent)
+    which = recent.astype(np.intp)
     return WeightGain(
         touched,
         np.ones(len(touched)),
@@ -281,8 +292,8 @@ def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) ->
         end.intercepts * intercept_after[which] - start.intercepts * intercept_before[which],
         intercept_after - intercept_before,
         end.rows - start.rows,
-        end.first_rows,
-        end.founded,
+        end.first_seen,
+        end.recent_since,
         end.scaling,
         Fading(1.0, kept, kept),
     )
@@ -296,18 +307,18 @@ def move_weights(gains: WeightGain, new_columns: IntArray, targets: IntArray | N
     if targets is None and np.array_equal(touched, gains.touched):
         return gains
     order = np.argsort(touched)
-    natural, intercepts, first_rows = gains.natural[order], gains.intercepts, gains.first_rows
+    natural, intercepts, first_seen = gains.natural[order], gains.intercepts, gains.first_seen
     if targets is not None:
         wider = np.zeros((len(order), n_targets), natural.dtype), np.zeros(n_targets), np.full(n_targets, np.inf)
-        wider[0][:, targets], wider[1][targets], wider[2][targets] = natural, intercepts, first_rows
-        natural, intercepts, first_rows = wider
+        wider[0][:, targets], wider[1][targets], wider[2][targets] = natural, intercepts, first_seen
+        natural, intercepts, first_seen = wider
     return gains._replace(
         touched=touched[order],
         shares=gains.shares[order],
         natural=natural,
         precision=gains.precision[order],
         intercepts=intercepts,
-        first_rows=first_rows,
+        first_seen=first_seen,
     )
 
 
@@ -329,8 +340,8 @@ def add_weights(one: WeightGain, other: WeightGain) -> WeightGain:
         one.intercepts + other.intercepts,
         one.intercept_precision + other.intercept_precision,
         one.rows + other.rows,
-        np.minimum(one.first_rows, other.first_rows),
-        max(one.founded, other.founded),
+        np.minimum(one.first_seen, other.first_seen),
+        max(one.recent_since, other.recent_since),
         _pooled(one.scaling, other.scaling),
         one.fading.plus(other.fading),
     )
@@ -338,51 +349,51 @@ def add_weights(one: WeightGain, other: WeightGain) -> WeightGain:
 
 def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
     """Compute the joint models of shares from their start, with the same columns and targets, and what they gained."""
-    fading, young = gains.fading, _young(start)
-    left, which = fading.of_gains(), young.astype(np.intp)
-    known, weights = start.fading * rows_of(start.gained, gains.touched), rows_of(start.weights, gains.touched)
+    fading, recent = gains.fading, _recent_labels(start)
+    left, which = fading.of_gains(), recent.astype(np.intp)
+    known, weights = start.decay * rows_of(start.extra_precision, gains.touched), rows_of(start.weights, gains.touched)
     models, precisions = [], []
     # Of the sum the start counts once, faded by all shares; of the mean once for each share that has met the column.
     met = (gains.shares / fading.shares)[:, None]
     for times, kept, of_gains, part in ((1.0, fading.kept_of_all, left, 1.0), (fading.shares, fading.kept, 1.0, met)):
         base = part * (times * start.alpha + kept * known)
         precision = np.maximum(base + of_gains * gains.precision, start.alpha)
-        natural = _times(weights, base, young) + weights.dtype.type(of_gains) * gains.natural
-        intercept_base = times * INTERCEPT + kept * start.intercept_gained
-        intercept_precision = np.maximum(intercept_base + of_gains * gains.intercept_precision, INTERCEPT)
+        natural = _times(weights, base, recent) + weights.dtype.type(of_gains) * gains.natural
+        intercept_base = times * INTERCEPT_PRECISION + kept * start.intercept_extra_precision
+        intercept_precision = np.maximum(intercept_base + of_gains * gains.intercept_precision, INTERCEPT_PRECISION)
         intercepts = start.intercepts * intercept_base[which] + of_gains * gains.intercepts
-        models.append((_times(natural, 1.0 / precision, young), intercepts / intercept_precision[which]))
+        models.append((_times(natural, 1.0 / precision, recent), intercepts / intercept_precision[which]))
         precisions.append((precision, intercept_precision))
     precision, intercept_precision = precisions[0]
-    faded = start.fading * fading.kept_of_all
-    unused = rows_of(start.gained, gains.touched)[:, 0] == 0.0
+    decay = start.decay * fading.kept_of_all
+    unused = rows_of(start.extra_precision, gains.touched)[:, 0] == 0.0
     state = start._replace(
         scaling=_of_rows(gains.scaling, start.scaling, fading),
-        gained=with_rows(start.gained, gains.touched, (precision - start.alpha) / faded),
-        fading=faded,
+        extra_precision=with_rows(start.extra_precision, gains.touched, (precision - start.alpha) / decay),
+        decay=decay,
         in_use=start.in_use + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
-        intercept_gained=intercept_precision - INTERCEPT,
+        intercept_extra_precision=intercept_precision - INTERCEPT_PRECISION,
         rows=start.rows + gains.rows,
-        first_rows=np.minimum(start.first_rows, gains.first_rows),
-        young=young & np.isfinite(gains.first_rows),
-        founded=gains.founded,
+        first_seen=np.minimum(start.first_seen, gains.first_seen),
+        is_recent_label=recent & np.isfinite(gains.first_seen),
+        recent_since=gains.recent_since,
         warm_up=WarmUp.empty(),
     )
     both = (models[0][0], models[1][0], models[0][1], models[1][1])
     return Joint(state, gains.touched, gains.shares, fading.shares, weights, *both)
 
 
-def _young(start: RLSState) -> BoolArray:
-    """Return which targets have the young generation's precision: those of it, and those not yet seen."""
-    return start.young | np.isinf(start.first_rows)
+def _recent_labels(start: RLSState) -> BoolArray:
+    """Return which targets have the precision of recent labels: these, and those not yet seen."""
+    return start.is_recent_label | np.isinf(start.first_seen)
 
 
-def _times(weights: Array, precision: FloatArray, young: BoolArray) -> Array:
+def _times(weights: Array, precision: FloatArray, recent: BoolArray) -> Array:
     """Multiply weights by a number for each column, of their targets' generation."""
     factors = precision.astype(weights.dtype)
     product = weights * factors[:, :1]
-    if young.any():
-        product[:, young] = weights[:, young] * factors[:, 1:]
+    if recent.any():
+        product[:, recent] = weights[:, recent] * factors[:, 1:]
     return product
 
 

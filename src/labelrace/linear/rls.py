@@ -6,7 +6,7 @@ rows ``Z`` with targets ``Y``,
 
     M = Z D⁻¹ Zᵀ + 1/d_b + I,    E = Y - ZW - b,    W ← W + D⁻¹ Zᵀ M⁻¹ E,    b ← b + 1ᵀ M⁻¹ E / d_b,
 
-which is the minimiser of ``|Y - ZW - b|² + |W - W_before|²_D + d_b |b - b_before|²``: an implicit step, stable at any
+the minimiser of ``|Y - ZW - b|² + |W - W_before|²_D + d_b |b - b_before|²``: an implicit step, stable at any
 scale, with no step size to choose. The matrix ``M`` is as large as the block, not as the features; sparse rows stay
 sparse, and all targets share it.
 
@@ -22,9 +22,15 @@ rows.
 
 *Labels as targets* (``binary``). A score beyond its target, above 1 or below 0, is no error (squared hinge), nor is
 that of a label that is not known (NaN). A label that occurs for the first time after the start has weights of exactly
-zero, and would be learned as slowly as if it had been absent for good reason. So such labels form a young generation
-with a precision of its own, from the penalty up; when the next generation is founded, after 1,000 rows, those that are
-no longer new join the old ones.
+zero, and would be learned as slowly as if it had been absent for good reason. So such labels are *recent*: they share a
+precision of their own, from the penalty up. A thousand rows later the next new label begins another such group, and
+recent labels that are no longer new join the others.
+
+Products are small, so BLAS is to use one thread (`labelrace.base.threads`): `RLS.update` and `RLS.predict` see to that,
+and so does who calls the steps that they consist of.
+
+The file reads in this order: the state, the step that a block of rows is, the bank with its start, and what changes
+when labels and features are added or reordered.
 
 Diagonal precision for linear models online is from Crammer, Kulesza and Dredze ("Adaptive regularization of weight
 vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit online learning", 2010).
@@ -33,6 +39,8 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -42,25 +50,36 @@ from labelrace.base import missing_labels, parameters, threads
 from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.sparse import dense, dense_floats
+from labelrace.exceptions import DivergenceError
 from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
-from labelrace.linear import blocks as products
-from labelrace.linear import scaling, steps
-from labelrace.linear.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of
+from labelrace.linear import blocks, scaling
+from labelrace.linear.blocks import DenseBlock, SparseBlock
 from labelrace.linear.scaling import ScalingState
-from labelrace.linear.steps import Work, check_finite, learn_blocks
 from labelrace.linear.versioned import VersionedRows, product_of, replaced_rows, rows_of, with_rows
-from labelrace.linear.warm_up import WarmUp, first_rows
+from labelrace.linear.warm_up import (
+    ALPHAS,
+    INTERCEPT_PRECISION,
+    WarmUp,
+    best_alpha,
+    ridge_inverse,
+    split_first_batch,
+)
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-# Rows after which the next generation may be founded, and up to which a label is new.
-_GENERATION, _NEW = 1000.0, 750.0
+# Rows after which another group of recent labels may begin, and up to which a label is new.
+_GROUP_ROWS, _NEW_ROWS = 1000.0, 750.0
+# Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
+_DENSE = 0.1
 # Columns whose weights are projected at once.
 _PROJECTED = 128
 # Share of the leave-one-out error with random features below which that without them is clearly better.
 _CLEARLY = 0.98
-# What is left of `gained` at the least before it is multiplied out.
-LEAST_FADING = 1e-30
+# Smallest decay before it is multiplied into the precision.
+_LEAST_DECAY = 1e-30
+
+
+# --- State ------------------------------------------------------------------------------------------------------------
 
 
 class RLSState(NamedTuple):
@@ -70,19 +89,19 @@ class RLSState(NamedTuple):
     alpha: Annotated[float, ">0"]  # the penalty, which is the precision before the first row
     weights: Annotated[Array, "M+r t", "float"]  # in single or double precision; of sparse data a VersionedRows
     intercepts: Annotated[FloatArray, "t"]
-    # How far the precision of the old generation, and of the young one, is above the penalty; to be multiplied by
-    # ``fading``. Of sparse data a VersionedRows.
-    gained: Annotated[FloatArray, "M+r 2"]
-    # Product of what was kept of ``gained``, so that columns that a batch does not touch are forgotten, too.
-    fading: Annotated[float, ">0"]
+    # How far the precision of all labels, and of the recent ones, is above the penalty; to be multiplied by ``decay``.
+    # Of sparse data a VersionedRows.
+    extra_precision: Annotated[FloatArray, "M+r 2"]
+    # Share of ``extra_precision`` that is left, so that columns that a batch does not touch are forgotten, too.
+    decay: Annotated[float, ">0"]
     in_use: Annotated[float, ">=0"]  # columns that were other than 0
-    intercept_gained: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
+    intercept_extra_precision: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
     rows: Annotated[float, ">=0"]  # rows learned so far
     # Rows learned before each target was first other than 0; infinite where it never was.
-    first_rows: Annotated[FloatArray, "t", "inf"]
-    young: Annotated[BoolArray, "t"]  # whether a target belongs to the young generation
-    # Rows learned before the young generation was founded; minus infinity if there was none.
-    founded: Annotated[float, "inf"]
+    first_seen: Annotated[FloatArray, "t", "inf"]
+    is_recent_label: Annotated[BoolArray, "t"]  # whether a target has the precision of recent labels
+    # Rows learned before the group of recent labels began; minus infinity if there was none.
+    recent_since: Annotated[float, "inf"]
     warm_up: Annotated[WarmUp, "w~t"]  # buffer of the first rows
 
 
@@ -96,16 +115,16 @@ class Derived(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Rows without their empty columns, the places of the others, and the weights and what was gained there."""
+    """Rows without their empty columns, which columns are left, and their weights and extra precision."""
 
     Z: AnyMatrix
-    places: IntArray | slice
+    columns: IntArray | slice
     weights: Array
-    gained: FloatArray
+    extra_precision: FloatArray
 
-    def columns(self) -> IntArray | None:
-        """Tell which of the columns each non-zero is in; a single row has one in each. None where rows are dense."""
-        if isinstance(self.places, slice):
+    def entry_columns(self) -> IntArray | None:
+        """Return the column of each non-zero; a single row has one in each. None where rows are dense."""
+        if isinstance(self.columns, slice):
             return None
         return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1])
 
@@ -120,6 +139,78 @@ class Start(NamedTuple):
     def left_out(self, H: FloatArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Compute the scores that some rows have in models that learned all rows but the one."""
         return H[rows] - (self.inverse[rows] @ H) / self.inverse.diagonal()[rows][:, None]
+
+
+# --- The step ---------------------------------------------------------------------------------------------------------
+
+
+class _Work(NamedTuple):
+    """Arrays that a batch is learned in, which are written to: the columns it touches, and the intercepts."""
+
+    weights: Array
+    extra_precision: FloatArray
+    intercepts: Array
+    intercept_extra_precision: FloatArray
+
+
+def _learn_block(work: _Work, alpha: float, z: AnyMatrix, h: Array, recent: IntArray, *, binary: bool) -> None:
+    """Write what a block teaches into the arrays; ``recent`` are the targets with a precision of their own."""
+    errors = h - z @ work.weights
+    errors -= work.intercepts
+    if binary:
+        errors = _hinged(errors, h)
+    block, steps = (SparseBlock(z) if scipy.sparse.issparse(z) else DenseBlock(z)), []
+    for group in range(2 if len(recent) else 1):
+        precision = alpha + work.extra_precision[block.touched, group]
+        intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
+        M = block.gram(1.0 / precision)
+        M += M.dtype.type(intercept_variance)
+        M.flat[:: len(M) + 1] += 1.0
+        inverse = blocks.inverse_of(M)
+        work.extra_precision[block.touched, group] = (
+            _marginal(precision, block.quadratic(inverse), block.squares) - alpha
+        )
+        # The share of the intercepts' variance that is left, which is not less than if the rows were independent.
+        left = max(
+            1.0 - float(inverse.sum(dtype=float)) * intercept_variance, 1.0 / (1.0 + len(M) * intercept_variance)
+        )
+        work.intercept_extra_precision[group] = 1.0 / intercept_variance / left - INTERCEPT_PRECISION
+        solution = inverse @ (errors[:, recent] if group else errors)
+        steps.append((solution, intercept_variance * solution.sum(axis=0), 1.0 / precision))
+    solution, shift, variance = steps[0]
+    if len(recent):
+        solution[:, recent], shift[recent] = 0.0, steps[1][1]
+        change = np.zeros((z.shape[1], len(recent)), z.dtype)
+        block.add_transposed(change, steps[1][2], steps[1][0])
+        work.weights[:, recent] += change
+    block.add_transposed(work.weights, variance, solution)
+    np.add(work.intercepts, shift, out=work.intercepts)
+
+
+def _hinged(errors: Array, h: Array) -> Array:
+    """Leave out the errors of scores beyond their target, below 0 or above 1, and of labels that are not known."""
+    hinged = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
+    if np.isnan(hinged.sum()):
+        hinged[np.isnan(h)] = 0.0
+    return hinged
+
+
+def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:
+    """Compute the precision after a block: that of columns taken for independent is never exceeded, nor lost."""
+    left = precision / np.maximum(1.0 - q / precision, 0.0)
+    # Not by np.clip, which is slow where there are few.
+    return np.minimum(np.maximum(left, precision), precision + squares)
+
+
+def _check_finite(*arrays: Array) -> None:
+    """Refuse what has overflowed."""
+    # Largest and smallest number are found several times as fast as a sum in double precision.
+    for array in arrays:
+        if not (isfinite(array.max(initial=0.0)) and isfinite(array.min(initial=0.0))):
+            raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
+
+
+# --- The bank ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -175,7 +266,7 @@ class RLS(Bank[RLSState]):
         parameters.check_whole("n_random_features", self.n_random_features, 0)
         parameters.check_whole("seed", self.seed, 0)
 
-    @property
+    @cached_property
     def _dtype(self) -> type[np.floating]:
         return np.float32 if self.single else np.float64
 
@@ -202,11 +293,11 @@ class RLS(Bank[RLSState]):
             WarmUp.empty(),
         )
 
-    def with_zeros(self, state: RLSState) -> RLSState:
+    def with_zero_weights(self, state: RLSState) -> RLSState:
         """Make learners with zero weights that scale columns as these do, and have their penalty."""
         empty = self._zeros(state.scaling, len(state.intercepts), state.alpha)
-        empty = empty._replace(first_rows=np.zeros(len(state.intercepts)))
-        return with_arrays(empty, weights=empty.weights, gained=empty.gained)
+        empty = empty._replace(first_seen=np.zeros(len(state.intercepts)))
+        return with_arrays(empty, weights=empty.weights, extra_precision=empty.extra_precision)
 
     def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
         """Count the columns that the first rows need weights for."""
@@ -221,11 +312,12 @@ class RLS(Bank[RLSState]):
     def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
         known, X, H = self.rows_to_learn(state, X, H)
-        if known is not None:
-            return self.learn(known, X, H)
-        first, others = first_rows(X.shape[0])
-        begun = self.start(state, X[first], H[first]).state._replace(warm_up=WarmUp.of(X[first], H[first]))
-        return self.learn(begun, X[others], H[others]) if len(others) else begun
+        with threads.limited(X.shape[0]):
+            if known is not None:
+                return self.learn(known, X, H)
+            first, others = split_first_batch(X.shape[0])
+            begun = self.start(state, X[first], H[first]).state._replace(warm_up=WarmUp.of(X[first], H[first]))
+            return self.learn(begun, X[others], H[others]) if len(others) else begun
 
     def rows_to_learn(
         self, state: RLSState, X: AnyMatrix, Y: AnyMatrix
@@ -239,31 +331,30 @@ class RLS(Bank[RLSState]):
             return None, X, Y
         if not state.warm_up.n_used:
             return state, X, Y
-        kept = state.warm_up.with_batch(X, Y)
-        if kept.is_due():
-            return None, *kept.rows(X, Y.shape[1])
-        return state._replace(warm_up=kept), X, Y
+        warm_up = state.warm_up.with_batch(X, Y)
+        if warm_up.is_due():
+            return None, *warm_up.rows(X, Y.shape[1])
+        return state._replace(warm_up=warm_up), X, Y
 
     def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> Start:
         """Learn the first rows exactly: scale them, choose penalty and columns on them, and solve."""
         n_values, H = columns.widest_values(state.scaling.n_values, X), dense_floats(H)
         if self.binary:
             H = missing_labels.fill_with_means(H)
-        found = self._start(X, n_values, H, self.n_random_features)
-        if not found.state.scaling.directions.size:
-            return found
+        start = self._start(X, n_values, H, self.n_random_features)
+        if not start.state.scaling.directions.size:
+            return start
         plain = self._start(X, n_values, H, 0)
         with np.errstate(over="ignore", invalid="ignore"):
-            without, error = (np.square(H - self._clipped(one.left_out(H))).sum() for one in (plain, found))
-        return plain if without < _CLEARLY * error else found
+            without, error = (np.square(H - self._clipped(one.left_out(H))).sum() for one in (plain, start))
+        return plain if without < _CLEARLY * error else start
 
     def _start(self, X: AnyMatrix, n_values: IntArray, H: FloatArray, n_random_features: int) -> Start:
-        """Scale the first rows and solve for them, with so many random features if they are dense."""
+        """Scale the first rows and solve for them, with a number of random features if they are dense."""
         rng = np.random.default_rng(self.seed)
         scaled = scaling.update(scaling.start(X, n_values, n_random_features, rng, self._dtype), X)
-        Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
-        with threads.limited(len(H)):
-            return self._solved(scaled, Z, touched, H)
+        Z, touched = blocks.without_empty_columns(scaling.transform(scaled, X))
+        return self._solved(scaled, Z, touched, H)
 
     def _clipped(self, scores: FloatArray) -> FloatArray:
         """Clip the scores of labels: below 0 and above 1 they are as good as 0 and 1."""
@@ -271,91 +362,131 @@ class RLS(Bank[RLSState]):
 
     def _solved(self, scaled: ScalingState, Z: AnyMatrix, touched: IntArray | slice, H: FloatArray) -> Start:
         """Solve for the first rows, at the best penalty."""
-        block = products.block_of(Z)
-        kernel = block.gram(np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
+        block = SparseBlock(Z) if scipy.sparse.issparse(Z) else DenseBlock(Z)
+        kernel = block.gram(np.ones(len(block.squares))).astype(float, copy=False)
         values, vectors = np.linalg.eigh(kernel)
         values = np.maximum(values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             alpha = best_alpha(values, vectors, H, clip=self.binary) if self.alpha is None else float(self.alpha)
-            inverse = inverse_of(values, vectors, alpha)
-            pull = inverse @ H
+            inverse = ridge_inverse(values, vectors, alpha)
+            solution = inverse @ H
             empty = self._zeros(scaled, H.shape[1], alpha)
-            weights = Z.T @ pull.astype(self._dtype) / self._dtype(alpha)
-            intercepts = pull.sum(axis=0) / INTERCEPT
-        check_finite(weights, intercepts)
+            weights = Z.T @ solution.astype(self._dtype) / self._dtype(alpha)
+            intercepts = solution.sum(axis=0) / INTERCEPT_PRECISION
+        _check_finite(weights, intercepts)
         q = block.quadratic(inverse.astype(self._dtype))
         empty.weights[touched] = weights
-        empty.gained[touched, 0] = steps.marginal(np.full(len(q), alpha), q, block.squares()) - alpha
-        empty.intercept_gained[0] = INTERCEPT / (1.0 - inverse.sum() / INTERCEPT) - INTERCEPT
+        with np.errstate(divide="ignore"):
+            empty.extra_precision[touched, 0] = _marginal(np.full(len(q), alpha), q, block.squares) - alpha
+        remaining = 1.0 - inverse.sum() / INTERCEPT_PRECISION
+        empty.intercept_extra_precision[0] = INTERCEPT_PRECISION / remaining - INTERCEPT_PRECISION
         learned = empty._replace(
             intercepts=intercepts,
             rows=float(len(H)),
-            in_use=float(np.count_nonzero(empty.gained[touched, 0])),
-            first_rows=np.where((H != 0).any(axis=0), 0.0, np.inf),
+            in_use=float(np.count_nonzero(empty.extra_precision[touched, 0])),
+            first_seen=np.where((H != 0).any(axis=0), 0.0, np.inf),
         )
-        return Start(with_arrays(learned, weights=empty.weights, gained=empty.gained), inverse)
+        return Start(with_arrays(learned, weights=empty.weights, extra_precision=empty.extra_precision), inverse)
 
-    def gather(self, state: RLSState, Z: AnyMatrix, *, compiled: bool = False) -> Gathered:
+    def gather(self, state: RLSState, Z: AnyMatrix) -> Gathered:
         """Take the weights that rows touch from among all, once for predicting and learning them."""
-        Z, places = products.without_empty_columns(Z, compiled=compiled)
-        return Gathered(Z, places, rows_of(state.weights, places), rows_of(state.gained, places))
+        if not scipy.sparse.issparse(Z):
+            return Gathered(Z, slice(None), np.asarray(state.weights), np.asarray(state.extra_precision))
+        Z, touched = blocks.without_empty_columns(Z)
+        return Gathered(Z, touched, rows_of(state.weights, touched), rows_of(state.extra_precision, touched))
 
-    def learn(
-        self,
-        state: RLSState,
-        X: AnyMatrix,
-        H: AnyMatrix,
-        *,
-        gathered: Gathered | None = None,
-        compiled: bool = False,
-    ) -> RLSState:
-        """Learn rows after the start; ``gathered`` is what `gather` gave for them, if it was called before.
-
-        With ``compiled``, compiled loops are used where there are some, which give the same up to round-off.
-        """
+    def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, *, gathered: Gathered | None = None) -> RLSState:
+        """Learn rows after the start; ``gathered`` is what `gather` gave for them, if it was called before."""
         n_values = columns.widest_values(state.scaling.n_values, X)
         if n_values is not state.scaling.n_values:
             state, gathered = self._widened(state, n_values), None
         if gathered is None:
             gathered = self.gather(state, scaling.transform(state.scaling, X))
-        H, gained = np.asarray(dense(H), dtype=self._dtype), state.gained
+        H, extra_precision = np.asarray(dense(H), dtype=self._dtype), state.extra_precision
         if self.binary:
-            state = self.with_generations(state, H)
-        if state.fading < LEAST_FADING:
-            state = multiplied_out(state)
-        if state.gained is not gained:
-            gathered = gathered._replace(gained=rows_of(state.gained, gathered.places))
-        with threads.limited(len(H)):
-            learned = self._learn_blocks(state, gathered, H, compiled=compiled)
+            state = self._with_recent_labels(state, H)
+        if state.decay < _LEAST_DECAY:
+            state = _with_decay_applied(state)
+        if state.extra_precision is not extra_precision:
+            gathered = gathered._replace(extra_precision=rows_of(state.extra_precision, gathered.columns))
+        learned = self._learn_blocks(state, gathered, H)
         learned = learned._replace(rows=state.rows + X.shape[0])
-        return self.with_scaling(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
+        return self._with_scaling(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
-    def with_scaling(self, state: RLSState, scaled: ScalingState) -> RLSState:
-        """Use a new scaling; where the old one was wrong, convert the weights and reset their precision."""
+    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array) -> RLSState:
+        """Learn block by block, on a copy of the columns that are touched: a failure leaves the state as it was."""
+        Z, touched, weights, extra_precision = gathered
+        intercepts = state.intercepts.astype(self._dtype), state.intercept_extra_precision.copy()
+        work, recent = (
+            _Work(weights.copy(), extra_precision * state.decay, *intercepts),
+            np.flatnonzero(state.is_recent_label),
+        )
+        unused = work.extra_precision[:, 0] == 0.0
+        n, is_sparse = len(H), scipy.sparse.issparse(Z)
+        size = blocks.SPARSE_BLOCK if is_sparse else blocks.BLOCK
+        if is_sparse and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
+            Z = Z.toarray()
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            for start in range(0, n, size):
+                # Slices of sparse rows are slow to make, also of all.
+                z = Z if n <= size else Z[start : start + size]
+                if self.half_life is not None:
+                    keep = 0.5 ** (z.shape[0] / self.half_life)
+                    np.multiply(work.extra_precision, keep, out=work.extra_precision)
+                    np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
+                _learn_block(work, state.alpha, z, H[start : start + size], recent, binary=self.binary)
+        # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
+        _check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
+        decay = max(state.decay * self.factor(n), _LEAST_DECAY**2)
+        after = work.extra_precision
+        after /= decay
+        return state._replace(
+            intercepts=work.intercepts.astype(float),
+            intercept_extra_precision=work.intercept_extra_precision,
+            decay=decay,
+            in_use=state.in_use + float(np.count_nonzero(unused & (after[:, 0] != 0.0))),
+            weights=replaced_rows(state.weights, touched, work.weights, weights),
+            extra_precision=replaced_rows(state.extra_precision, touched, after, extra_precision),
+        )
+
+    def _with_scaling(self, state: RLSState, scaled: ScalingState) -> RLSState:
+        """Use a new scaling; where the old one was wrong, convert the weights so that scores stay."""
         revised = scaling.revised(scaled)
-        if revised is state.scaling:
-            return state
         if revised is scaled or not (is_wrong := revised.square != scaled.square).any():
             return state._replace(scaling=revised)
-        work = Work(state.weights, state.gained, state.intercepts, state.intercept_gained)
-        weights, gained, intercepts, _ = steps.follow_scaling(work, scaled, revised, is_wrong)
-        return state._replace(scaling=revised, weights=weights, gained=gained, intercepts=intercepts)
+        scales = scaling.scale(scaled)
+        ratio = np.where(is_wrong, scaling.scale(revised) / scales, 1.0)
+        shift = np.where(is_wrong, (revised.mean - scaled.mean) / scales, 0.0)
+        m, weights, extra_precision = len(ratio), state.weights.copy(), state.extra_precision.copy()
+        intercepts = state.intercepts + shift @ weights[:m]
+        # Random features are made of all columns.
+        weights[:m] *= ratio[:, None]
+        weights[m:] *= 1.0 - is_wrong.mean()
+        # Of these columns nothing is sure any more.
+        extra_precision[:m][is_wrong], extra_precision[m:] = 0.0, 0.0
+        return state._replace(scaling=revised, weights=weights, extra_precision=extra_precision, intercepts=intercepts)
 
-    def with_generations(self, state: RLSState, H: Array) -> RLSState:
-        """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""
-        new = np.isinf(state.first_rows) & (H > 0).any(axis=0)
+    def _with_recent_labels(self, state: RLSState, H: Array) -> RLSState:
+        """Make targets that are other than 0 for the first time recent labels, in a new group if it is time."""
+        new = np.isinf(state.first_seen) & (H > 0).any(axis=0)
         if not new.any():
             return state
-        first_rows = np.where(new, state.rows, state.first_rows)
-        if state.rows - state.founded < _GENERATION:
-            return state._replace(first_rows=first_rows, young=state.young | new)
-        still_new = state.young & (state.rows - state.first_rows < _NEW)
-        gained, intercept_gained = np.array(state.gained), state.intercept_gained.copy()
-        gained[:, 1], intercept_gained[1] = 0.0, 0.0
-        founded = state._replace(
-            first_rows=first_rows, young=still_new | new, founded=state.rows, intercept_gained=intercept_gained
+        first_seen = np.where(new, state.rows, state.first_seen)
+        if state.rows - state.recent_since < _GROUP_ROWS:
+            return state._replace(first_seen=first_seen, is_recent_label=state.is_recent_label | new)
+        still_new = state.is_recent_label & (state.rows - state.first_seen < _NEW_ROWS)
+        extra_precision, intercept_extra_precision = (
+            np.array(state.extra_precision),
+            state.intercept_extra_precision.copy(),
         )
-        return with_arrays(founded, gained=gained)
+        extra_precision[:, 1], intercept_extra_precision[1] = 0.0, 0.0
+        begun = state._replace(
+            first_seen=first_seen,
+            is_recent_label=still_new | new,
+            recent_since=state.rows,
+            intercept_extra_precision=intercept_extra_precision,
+        )
+        return with_arrays(begun, extra_precision=extra_precision)
 
     def factor(self, n_rows: int) -> float:
         """Compute the share of the past that is kept after a number of rows."""
@@ -363,32 +494,13 @@ class RLS(Bank[RLSState]):
 
     def forget(self, state: RLSState, keep: float) -> RLSState:
         """Forget all but a share of the past: the weights stay, but new data changes them faster."""
-        return state._replace(fading=state.fading * keep, intercept_gained=state.intercept_gained * keep)
+        return state._replace(
+            decay=state.decay * keep, intercept_extra_precision=state.intercept_extra_precision * keep
+        )
 
     def rescale(self, state: RLSState, X: AnyMatrix) -> RLSState:
-        """Scale anew the columns whose unit has changed in a batch."""
+        """Change the scaling of columns whose unit has changed in a batch."""
         return state._replace(scaling=scaling.rescale(state.scaling, X))
-
-    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, *, compiled: bool) -> RLSState:
-        """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
-        Z, touched, weights_before, gained_before = gathered
-        weights, gained = weights_before.copy(), gained_before * state.fading
-        unused = gained[:, 0] == 0.0
-        work = Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
-        young = np.flatnonzero(state.young)
-        learn_blocks(work, state.alpha, Z, H, young, keep=self.factor, binary=self.binary, compiled=compiled)
-        # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
-        check_finite(*(() if self.binary else (weights,)), work.intercepts)
-        fading = max(state.fading * self.factor(len(H)), LEAST_FADING**2)
-        gained /= fading
-        return state._replace(
-            intercepts=work.intercepts.astype(float),
-            intercept_gained=work.intercept_gained,
-            fading=fading,
-            in_use=state.in_use + float(np.count_nonzero(unused & (gained[:, 0] != 0.0))),
-            weights=replaced_rows(state.weights, touched, weights, weights_before),
-            gained=replaced_rows(state.gained, touched, gained, gained_before),
-        )
 
     def derive(self, state: RLSState) -> Derived:
         """Collect what predicting needs."""
@@ -397,22 +509,21 @@ class RLS(Bank[RLSState]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
-        if X.shape[0] == 1 and columns.all_numeric(derived.scaling.n_values):
-            values, places = scaling.transform_row(derived.scaling, X, derived.scales)
-            return (values @ rows_of(derived.weights, places) + derived.intercepts)[None]
-        return self.predict_transformed(derived, self.transform(derived, X))
+        with threads.limited(X.shape[0]):
+            return self.predict_transformed(derived, self.transform(derived, X))
 
     def predict_transformed(self, derived: Derived, Z: AnyMatrix, weights: Array | None = None) -> FloatArray:
         """Compute the values of all pseudo labels from the result of `transform`, or from what was gathered for it."""
-        with threads.limited(Z.shape[0]):
-            product = product_of(Z, derived.weights if weights is None else weights)
+        product = product_of(Z, derived.weights if weights is None else weights)
         product += derived.intercepts
         return product
 
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
-        """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
+        """Make learners of the pseudo labels ``Y A`` from learners of the labels ``Y``; none is a recent label."""
         k = A.shape[1]
-        projected = state._replace(intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool))
+        projected = state._replace(
+            intercepts=state.intercepts @ A, first_seen=np.zeros(k), is_recent_label=np.zeros(k, bool)
+        )
         weights, A = np.asarray(state.weights), A.astype(self._dtype)
         # Some rows at a time: SciPy copies what is multiplied with a sparse array, with rows and columns exchanged.
         parts = [weights[first : first + _PROJECTED] @ A for first in range(0, max(len(weights), 1), _PROJECTED)]
@@ -420,23 +531,23 @@ class RLS(Bank[RLSState]):
 
     def take(self, state: RLSState, moves: Moves) -> RLSState:
         """Move targets and features."""
-        features, targets = moves.source("m", len(state.scaling.n_values)), moves.source("t", len(state.intercepts))
-        if (features is None or len(features) == len(state.scaling.n_values)) and (
-            targets is None or len(targets) == len(state.intercepts)
-        ):
-            order = np.arange(len(state.scaling.n_values)) if features is None else features
-            return self.reordered(state, targets, order)
-        if moves.kinds is not None:
-            state = self.grow_features(state, moves.kinds.n_values)
-        return state if targets is None else self.grow_components(state, len(targets))
+        n_features, n_targets = len(state.scaling.n_values), len(state.intercepts)
+        features, targets = moves.source("m", n_features), moves.source("t", n_targets)
+        if moves.kinds is not None and len(moves.kinds) > n_features:
+            state, features = self.grow_features(state, moves.kinds.n_values), None
+        if targets is not None and len(targets) > n_targets:
+            state, targets = self.grow_components(state, len(targets)), None
+        if features is None and targets is None:
+            return state
+        return self.reordered(state, targets, np.arange(n_features) if features is None else features)
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
         n_new = n_components - len(state.intercepts)
         grown = state._replace(
             intercepts=np.pad(state.intercepts, (0, n_new)),
-            first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
-            young=np.pad(state.young, (0, n_new)),
+            first_seen=np.pad(state.first_seen, (0, n_new), constant_values=np.inf),
+            is_recent_label=np.pad(state.is_recent_label, (0, n_new)),
         )
         return with_arrays(grown, weights=np.pad(np.asarray(state.weights), ((0, 0), (0, n_new))))
 
@@ -451,7 +562,7 @@ class RLS(Bank[RLSState]):
         return state._replace(
             scaling=scaling.reset(state.scaling, features),
             weights=with_rows(state.weights, features, np.zeros((len(features), len(state.intercepts)))),
-            gained=with_rows(state.gained, features, np.zeros((len(features), 2))),
+            extra_precision=with_rows(state.extra_precision, features, np.zeros((len(features), 2))),
             warm_up=state.warm_up.without(features),
         )
 
@@ -460,44 +571,47 @@ class RLS(Bank[RLSState]):
         scaled, targets = state.scaling, np.arange(len(state.intercepts)) if targets is None else targets
         design = columns.order_of(scaled.n_values, features).design
         n_random = scaled.directions.shape[1]
-        places = np.concatenate([design, len(design) + np.arange(n_random)])
+        order = np.concatenate([design, len(design) + np.arange(n_random)])
         if scaled.length:
             scaled = scaling.reordered(scaled, design)
         moved = state._replace(
             scaling=scaled._replace(n_values=scaled.n_values[features]),
             intercepts=state.intercepts[targets],
-            first_rows=state.first_rows[targets],
-            young=state.young[targets],
+            first_seen=state.first_seen[targets],
+            is_recent_label=state.is_recent_label[targets],
         )
-        weights, gained = np.asarray(state.weights)[np.ix_(places, targets)], np.asarray(state.gained)[places]
-        return with_arrays(moved, weights=weights, gained=gained)
+        weights, extra_precision = (
+            np.asarray(state.weights)[np.ix_(order, targets)],
+            np.asarray(state.extra_precision)[order],
+        )
+        return with_arrays(moved, weights=weights, extra_precision=extra_precision)
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
         if state.rows == 0:
-            return self.init(FeatureKinds(n_values), len(state.intercepts))
+            return self.init(n_values, len(state.intercepts))
         rng = np.random.default_rng([self.seed, len(n_values)])
         scaled = scaling.grow(state.scaling, n_values, rng)
         n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)
         if not scaled.length and columns.all_numeric(n_values):
-            tables: Any = [VersionedRows.of(one).grown(m) for one in (state.weights, state.gained)]
-            return state._replace(scaling=scaled, weights=tables[0], gained=tables[1])
-        kept = columns.places(state.scaling.n_values, n_values)
-        kept = np.concatenate([kept, m - n_random + np.arange(n_random)])
-        weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
-        weights[kept], gained[kept] = np.asarray(state.weights), np.asarray(state.gained)
-        return with_arrays(state._replace(scaling=scaled), weights=weights, gained=gained)
+            tables: Any = [VersionedRows.of(one).grown(m) for one in (state.weights, state.extra_precision)]
+            return state._replace(scaling=scaled, weights=tables[0], extra_precision=tables[1])
+        positions = columns.places(state.scaling.n_values, n_values)
+        positions = np.concatenate([positions, m - n_random + np.arange(n_random)])
+        weights, extra_precision = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
+        weights[positions], extra_precision[positions] = np.asarray(state.weights), np.asarray(state.extra_precision)
+        return with_arrays(state._replace(scaling=scaled), weights=weights, extra_precision=extra_precision)
 
 
-def with_arrays(state: RLSState, *, weights: Array | None = None, gained: Array | None = None) -> RLSState:
+def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precision: Array | None = None) -> RLSState:
     """Put arrays that nobody else has into a state: as tables, where data is sparse."""
-    if weights is not None:
-        state = state._replace(weights=weights if state.scaling.length else VersionedRows.taking(weights))  # type: ignore[arg-type]
-    if gained is not None:
-        state = state._replace(gained=gained if state.scaling.length else VersionedRows.taking(gained))  # type: ignore[arg-type]
-    return state
+    given = {"weights": weights, "extra_precision": extra_precision}
+    held = {name: array for name, array in given.items() if array is not None}
+    if not state.scaling.length:
+        held = {name: VersionedRows.taking(array) for name, array in held.items()}  # type: ignore[misc]
+    return state._replace(**held)  # type: ignore[arg-type]
 
 
-def multiplied_out(state: RLSState) -> RLSState:
-    """Multiply what was kept into `gained`."""
-    return with_arrays(state._replace(fading=1.0), gained=np.asarray(state.gained) * state.fading)
+def _with_decay_applied(state: RLSState) -> RLSState:
+    """Multiply the decay into the precision, before it gets too small."""
+    return with_arrays(state._replace(decay=1.0), extra_precision=np.asarray(state.extra_precision) * state.decay)

@@ -97,7 +97,7 @@ def start(
 
 
 def is_sparse(X: AnyMatrix) -> bool:
-    """Tell whether rows are mostly zeros, in whatever form they are stored; rows of nothing else do not count."""
+    """Return whether rows are mostly zeros, in whatever form they are stored; rows of nothing else do not count."""
     n_rows, n_filled = _filled(X)
     return n_filled <= _SPARSE * n_rows * X.shape[1]
 
@@ -115,7 +115,7 @@ def _filled(X: AnyMatrix) -> tuple[int, int]:
 
 
 def has_become_dense(state: ScalingState) -> bool:
-    """Tell whether data that was taken for sparse is mostly filled now."""
+    """Return whether data that was taken for sparse is mostly filled now."""
     n_cells = state.recent_rows * len(state.n_values)
     return not state.length and state.recent_rows >= _RECENT_ROWS and state.recent_filled > _DENSE * n_cells
 
@@ -128,7 +128,7 @@ def n_columns(state: ScalingState) -> int:
 def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> ScalingState:
     """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
     if not state.length:
-        return counted(state, *_filled(X))
+        return _with_recent_counts(state, *_filled(X))
     X = dense(columns.design(X, state.n_values))
     is_first = not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -146,57 +146,47 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
             if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
                 # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
                 mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
-        added = _joined(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
+        added = _pooled(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
         rows, mean, square = _started(state, X, added)
-    check_finite(float(square.sum()))
+    if not isfinite(square.sum()):
+        raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
     return state._replace(rows=rows, mean=mean, square=square)
 
 
-def check_finite(squares: float) -> None:
-    """Refuse a sum of squares that has overflowed."""
-    if not isfinite(squares):
-        raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
-
-
-def _joined(
+def _pooled(
     before: Any, mean: FloatArray, square: FloatArray, n: Any, batch_mean: FloatArray, batch_square: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Join the moments of two parts about their common mean (Chan, Golub and LeVeque, 1979)."""
+    """Pool the moments of two parts about their common mean (Chan, Golub and LeVeque, 1979)."""
     rows, step = before + n, batch_mean - mean
     return rows + np.zeros_like(mean), mean + step * (n / rows), square + batch_square + step**2 * (before * n / rows)
 
 
 def _with_recent(state: ScalingState, n: int, mean: FloatArray, squares: FloatArray) -> ScalingState:
     """Add a batch's moments to those of recent rows."""
-    _, mean, square = _joined(state.recent_rows, state.recent_mean, state.recent_square, n, mean, squares)
+    _, mean, square = _pooled(state.recent_rows, state.recent_mean, state.recent_square, n, mean, squares)
     return state._replace(recent_rows=state.recent_rows + n, recent_mean=mean, recent_square=square)
 
 
-def counted(state: ScalingState, n_rows: int, n_filled: int) -> ScalingState:
+def _with_recent_counts(state: ScalingState, n_rows: int, n_filled: int) -> ScalingState:
     """Count the rows of sparse data that hold anything, and their non-zeros, among recent ones."""
-    n_values, rows, mean, square, recent_rows, recent_mean, recent_square, recent_filled, directions, length = state
-    if recent_rows >= _RECENT_ROWS:
-        recent_rows = recent_filled = 0.0
-    recent_rows, recent_filled = recent_rows + n_rows, recent_filled + n_filled
-    # Not by `_replace`, which takes several times as long, for every row that comes alone.
-    return ScalingState(
-        n_values, rows, mean, square, recent_rows, recent_mean, recent_square, recent_filled, directions, length
-    )
+    if state.recent_rows >= _RECENT_ROWS:
+        return state._replace(recent_rows=0.0 + n_rows, recent_filled=0.0 + n_filled)
+    return state._replace(recent_rows=state.recent_rows + n_rows, recent_filled=state.recent_filled + n_filled)
 
 
 def _without_first_outliers(X: FloatArray) -> FloatArray:
     """Leave out empty rows, of which there may be some before data comes, and clip what is far beyond the others."""
     filled = X.any(axis=1)
     X = X[filled] if filled.any() else X
-    middle = np.median(X, axis=0)
-    apart = np.abs(X - middle)
+    median = np.median(X, axis=0)
+    deviations = np.abs(X - median)
     n_kept = len(X) - max(1, int(_TRIMMED * len(X)))
     if n_kept < 2:
         return X
-    kept = np.partition(apart, n_kept - 1, axis=0)[:n_kept]
-    spread = np.sqrt(np.einsum("ij,ij->j", kept, kept) / n_kept)
-    is_far = (apart > _FIRST_OUTLIER * spread) & (spread > 0) & np.isfinite(spread)
-    return np.where(is_far, np.clip(X, middle - OUTLIER * spread, middle + OUTLIER * spread), X)
+    smallest = np.partition(deviations, n_kept - 1, axis=0)[:n_kept]
+    spread = np.sqrt(np.einsum("ij,ij->j", smallest, smallest) / n_kept)
+    is_far = (deviations > _FIRST_OUTLIER * spread) & (spread > 0) & np.isfinite(spread)
+    return np.where(is_far, np.clip(X, median - OUTLIER * spread, median + OUTLIER * spread), X)
 
 
 def _started(
@@ -243,8 +233,8 @@ def _moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     if len(X) == 1:
         return X[0], np.zeros(X.shape[1])
     mean = X.mean(axis=0)
-    apart = X - mean
-    return mean, np.einsum("ij,ij->j", apart, apart)
+    deviations = X - mean
+    return mean, np.einsum("ij,ij->j", deviations, deviations)
 
 
 def _clipped(X: FloatArray, mean: FloatArray, most: FloatArray) -> FloatArray:
@@ -276,7 +266,9 @@ def _known_means(X: FloatArray) -> FloatArray:
 
 
 def scale(state: ScalingState) -> FloatArray:
-    """Compute what the columns' deviations from their means are divided by."""
+    """Compute what the columns' deviations from their means are divided by; of sparse data there is nothing."""
+    if not state.length:
+        return state.square
     spread = np.sqrt(state.square / np.maximum(state.rows, 1.0))
     # A constant column becomes zero.
     return np.where(spread > CONSTANT * np.abs(state.mean), spread, np.inf) * state.length
@@ -289,27 +281,6 @@ def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = Non
     return _standardised(state, columns.design(X, state.n_values), scale(state) if scales is None else scales)
 
 
-def transform_row(
-    state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None
-) -> tuple[Array, IntArray | slice]:
-    """Do as `transform` for one row of numeric features, without making a matrix: its values, and their columns."""
-    if state.length:
-        return _standardised(state, X, scale(state) if scales is None else scales)[0], slice(None)
-    values, places = stored(X)
-    values = _damped(values)
-    length = float(values @ values) ** 0.5
-    # A row whose squares underflow to zero is not scaled.
-    return (values * (1.0 / length if length > 0 else 1.0)).astype(state.directions.dtype), places
-
-
-def stored(X: AnyMatrix) -> tuple[FloatArray, IntArray]:
-    """Take the values of one row that are not zero, and their columns."""
-    if type(X) is scipy.sparse.csr_array or scipy.sparse.issparse(X):
-        return X.data, X.indices
-    places = np.flatnonzero(X[0])
-    return X[0, places], places
-
-
 def _damped(values: FloatArray) -> FloatArray:
     """Damp values, so that the tenth occurrence adds less than the first; what is missing is zero."""
     damped = np.copysign(np.log1p(np.abs(values)), values)
@@ -319,8 +290,8 @@ def _damped(values: FloatArray) -> FloatArray:
 def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
     """Standardise dense columns and append the random features."""
     n_random = state.directions.shape[1]
-    # Single rows take this way, too: it makes few calls, and none of slow ones such as np.clip. The two parts are
-    # separate arrays until the end, as NumPy is several times slower on a part of the columns of an array.
+    # The two parts are separate arrays until the end, as NumPy is several times slower on a part of the columns of an
+    # array; np.clip is slow on few rows.
     Z = dense(X) - state.mean
     # Numbers are at most 1e100 and spreads, whose squares are kept, at least 1e-162: this does not overflow.
     Z /= scales
@@ -347,11 +318,16 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     data = sparse.data
     if not columns.all_nominal(n_values):
         data = _damped(data)
-    counts = np.diff(sparse.indptr)
-    filled = np.flatnonzero(counts)
-    lengths = np.sqrt(np.add.reduceat(data * data, sparse.indptr[filled])) if len(filled) else np.zeros(0)
-    # Rows whose squares underflow to zero are not scaled.
-    data = data / np.repeat(np.where(lengths > 0, lengths, 1.0), counts[filled])
+    starts = sparse.indptr[:-1]
+    counts = sparse.indptr[1:] - starts
+    is_filled = counts > 0
+    if not is_filled.all():
+        starts, counts = starts[is_filled], counts[is_filled]
+    if len(starts):
+        lengths = np.sqrt(np.add.reduceat(data * data, starts))
+        # Rows whose squares underflow to zero are not scaled.
+        lengths[lengths == 0.0] = 1.0
+        data = data / lengths.repeat(counts)
     scaled = with_values(sparse, data.astype(dtype, copy=False))
     # Known of the rows given, and slow to find out again.
     scaled.has_canonical_format = sparse.has_canonical_format
@@ -386,14 +362,14 @@ def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> S
     """
     if not state.length:
         return state._replace(n_values=n_values)
-    kept = columns.places(state.n_values, n_values)
+    positions = columns.places(state.n_values, n_values)
     m = columns.width(n_values)
     directions = rng.normal(size=(m, state.directions.shape[1])).astype(state.directions.dtype)
-    directions[kept] = state.directions
+    directions[positions] = state.directions
 
     def widened(part: FloatArray, fill: float) -> FloatArray:
         array = np.full(m, fill)
-        array[kept] = part
+        array[positions] = part
         return array
 
     return _with_moments(state, widened)._replace(n_values=n_values, directions=directions)

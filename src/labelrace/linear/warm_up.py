@@ -1,7 +1,12 @@
-"""The first rows of a stream with their targets, kept until there are enough of them.
+"""The start of a stream: the first rows, kept until there are enough of them, and learned exactly.
 
-`labelrace.linear.rls` learns them exactly, again whenever their number has doubled, up to `EXACT_ROWS`: what becomes
-of a batch is decided in `RLS.rows_to_learn`.
+`labelrace.linear.rls` learns them by ridge regression, again whenever their number has doubled, up to `EXACT_ROWS`:
+what becomes of a batch is decided in `RLS.rows_to_learn`.
+
+The penalty is chosen by leave-one-out errors that one eigendecomposition gives. With ``ZZᵀ = U diag(v) Uᵀ``, the
+inverse of ``M = ZZᵀ/α + 1/d_b + I`` costs two products for each penalty α. The score that a row has in a model that
+learned all other rows is ``s = y - (M⁻¹ y) / diag(M⁻¹)`` (Cook and Weisberg, "Residuals and influence in regression",
+1982).
 """
 
 from __future__ import annotations
@@ -15,8 +20,17 @@ from labelrace.base.sparse import with_last_rows
 from labelrace.linear.blocks import SPARSE_BLOCK
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-# Rows that are learned exactly at the most.
+# Most rows that are learned exactly.
 EXACT_ROWS = 512
+# Penalties to choose from, for rows of length one.
+ALPHAS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
+# What the best of them is multiplied by: blocks that come later are learned less exactly.
+_MARGIN = 1.25
+INTERCEPT_PRECISION = 1.0
+"""Precision of the intercepts before the first row."""
+
+# Scores that are computed at once.
+_CELLS = 1 << 22
 
 
 class WarmUp(NamedTuple):
@@ -53,7 +67,7 @@ class WarmUp(NamedTuple):
         return self._replace(values=np.where(np.isin(self.indices, features), 0.0, self.values))
 
     def is_due(self) -> bool:
-        """Tell whether the rows have doubled since they were last learned exactly."""
+        """Return whether the rows have doubled since they were last learned exactly."""
         return len(self.indptr) - 1 >= 2 * self.n_used
 
     def rows(self, like: AnyMatrix, n_targets: int) -> tuple[AnyMatrix, AnyMatrix]:
@@ -64,14 +78,14 @@ class WarmUp(NamedTuple):
         return (X if scipy.sparse.issparse(like) else X.toarray()), Y
 
 
-def first_rows(n: int) -> tuple[IntArray, IntArray]:
-    """Choose the rows of a first batch that are learned exactly, and the order of the others.
+def split_first_batch(n: int) -> tuple[IntArray, IntArray]:
+    """Choose the rows of a first batch of ``n`` that are learned exactly, and the order of the others.
 
     A first batch may be a whole table, and sorted: both the exact rows and every block are taken from all over it.
 
     Examples
     --------
-    >>> first, others = first_rows(2000)
+    >>> first, others = split_first_batch(2000)
     >>> len(first), others[:4].tolist()
     (512, [1, 17, 33, 49])
     """
@@ -80,3 +94,47 @@ def first_rows(n: int) -> tuple[IntArray, IntArray]:
     others = np.setdiff1d(np.arange(n), first, assume_unique=True)
     n_blocks = -(-len(others) // SPARSE_BLOCK)
     return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
+
+
+def best_alpha(values: FloatArray, vectors: FloatArray, H: FloatArray, *, clip: bool) -> float:
+    """Choose the penalty: a quarter above that with the smallest leave-one-out error, of equals the largest.
+
+    Parameters
+    ----------
+    values, vectors : (n,) and (n, n) arrays
+        Eigenvalues and eigenvectors of ``ZZᵀ``.
+    H : (n, k) array
+        The targets.
+    clip : bool
+        Whether targets are labels, so that scores below 0 and above 1 are as good as 0 and 1.
+    """
+    if len(values) < 2:
+        return _MARGIN * float(ALPHAS[len(ALPHAS) // 2])
+    errors, ones = np.zeros(len(ALPHAS)), vectors.sum(axis=0)
+    squares, size = vectors * vectors, max(1, _CELLS // len(H))
+    for first in range(0, H.shape[1], size):
+        part = H[:, first : first + size]
+        along = vectors.T @ part
+        for index, alpha in enumerate(ALPHAS):
+            # As `ridge_inverse` has it, but for no more than its diagonal and its product with the targets.
+            shrink = 1.0 / (values / alpha + 1.0)
+            sums = vectors @ (shrink * ones)
+            share = sums / (INTERCEPT_PRECISION + sums.sum())
+            diagonal = squares @ shrink - sums * share
+            left_out = vectors @ (shrink[:, None] * along) - share[:, None] * (sums @ part)
+            left_out /= diagonal[:, None]
+            if clip:
+                left_out = part - np.clip(part - left_out, 0.0, 1.0)
+            errors[index] += np.square(left_out).sum()
+    # What is equal but for rounding, as where a target is constant, is equal.
+    least = errors.min() * (1 + 1e-9) + 1e-300
+    return _MARGIN * float(ALPHAS[np.flatnonzero(errors <= least).max(initial=0)])
+
+
+def ridge_inverse(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatArray:
+    """Compute ``(ZZᵀ/α + 1/d_b + I)⁻¹`` from the eigenvalues and eigenvectors of ``ZZᵀ``."""
+    inverse = (vectors / (values / alpha + 1.0)) @ vectors.T
+    # The intercept adds a matrix of rank one (Sherman and Morrison, 1950).
+    sums = inverse.sum(axis=1)
+    inverse -= np.outer(sums, sums / (INTERCEPT_PRECISION + sums.sum()))
+    return inverse

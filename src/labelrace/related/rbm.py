@@ -28,7 +28,7 @@ from labelrace.base import parameters
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.decisions.thresholds import soft_clip
+from labelrace.decisions.calibration import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm

@@ -24,7 +24,7 @@ from scipy.special import expit
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.linalg import is_even_or_more
 from labelrace.base.schema import Schema
-from labelrace.decisions.thresholds import soft_clip
+from labelrace.decisions.calibration import soft_clip
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes.bank import NaiveBayes

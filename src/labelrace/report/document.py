@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from labelrace.base.files import write_whole
+from labelrace.base.files import write_atomic
 from labelrace.report.charts import Chart
 from labelrace.report.figures import as_file, can_draw, draw
 from labelrace.report.page import render_page
@@ -113,7 +113,7 @@ def write_document(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
-        write_whole(folder / name, content)
+        write_atomic(folder / name, content)
     return {name: folder / name for name in contents}
 
 

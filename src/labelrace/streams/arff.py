@@ -23,7 +23,7 @@ from pyarrow import csv
 from scipy.sparse import hstack, issparse
 
 from labelrace.base.categorical import CategoricalMask
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import sparse_marks
 from labelrace.streams.arff_header import (
     Header,
@@ -35,22 +35,19 @@ from labelrace.streams.arff_header import (
     scan,
     skip_space,
 )
-from labelrace.streams.cells import (
-    canonical_rows,
-    check_distinct,
+from labelrace.streams.dataset import Batch, FileStream, Stream, canonical_rows, check_distinct, nominal_texts, rebatch
+from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, number_matrix, read_cells
+from labelrace.streams.files import Location, open_data, plain_path
+from labelrace.streams.lines import (
+    SPARSE_BLOCK,
+    byte_blocks,
     code_texts,
     entry_texts,
     finite_number,
-    has_lone_returns,
-    has_plain_quotes,
-    number_matrix,
     number_texts,
-    read_cells,
     read_lines,
     write_lines,
 )
-from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
-from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path
 from labelrace.streams.schema import LabelSource
 from labelrace.streams.sparse_rows import ARFF, Pieces, csr_rows, cut_rows, entry_arrays, floats
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
@@ -59,7 +56,7 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, 
 _NO_ROW = (b"", b"%")
 _BARE_DENSE = re.compile(r"[^,]*")
 _BARE_SPARSE = re.compile(r"[^,{}]*")
-_MOST_DIGITS = 4000
+_MAX_DIGITS = 4000
 _MANY_ROWS = 4096
 _INDEX = re.compile(r"([^\s,{}]+)\s+")
 
@@ -142,7 +139,7 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
         true_values=["1"],
         false_values=["0"],
     )
-    # An empty value must be quoted and is not read in bulk; a newline, which no value can be, keeps its place.
+    # An empty value must be quoted and is not read in bulk; a newline, which no value can be, keeps its location.
     texts = tuple(pa.array([value or "\n" for value in known], pa.string()) for known in codes)
     labels = (column_codes[column] for column in np.flatnonzero(is_label))
     inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
@@ -218,10 +215,10 @@ def _split_sparse(layout: Layout, starts: IntArray, columns: IntArray, values: F
     """Split the values of sparse rows, the i-th from ``starts[i]`` on, into features and labels."""
 
     def selected(wanted: BoolArray) -> SparseMatrix:
-        kept = wanted[columns]
-        kept_starts = np.concatenate(([0], np.cumsum(kept)))[starts]
-        renumbered = (np.cumsum(wanted) - 1)[columns[kept]]
-        return csr_rows(kept_starts, renumbered, values[kept], int(wanted.sum()))
+        mask = wanted[columns]
+        new_starts = np.concatenate(([0], np.cumsum(mask)))[starts]
+        renumbered = (np.cumsum(wanted) - 1)[columns[mask]]
+        return csr_rows(new_starts, renumbered, values[mask], int(wanted.sum()))
 
     X, Y = selected(~layout.is_label), selected(layout.is_label).astype(np.int8)
     return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
@@ -253,89 +250,93 @@ def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | N
     return None if ((of_labels != 0) & (of_labels != 1)).any() or np.isnan(numbers).any() else values
 
 
-def parse_dense_row(layout: Layout, raw: bytes, place: Place) -> list[float]:
+def parse_dense_row(layout: Layout, raw: bytes, location: Location) -> list[float]:
     """Return the values of a row, or raise the exact error."""
     line = raw.decode(layout.header.encoding, "replace")
     if line.startswith("{"):
-        raise place.error("a sparse row in a file that began with dense rows; write all rows the same way")
+        raise location.error("a sparse row in a file that began with dense rows; write all rows the same way")
     texts: list[tuple[str, bool]] = []
     end = -1
     while end < len(line):
-        text, quoted, end = scan(line, skip_space(line, end + 1), _BARE_DENSE, place)
+        text, quoted, end = scan(line, skip_space(line, end + 1), _BARE_DENSE, location)
         if not text and not quoted:
-            raise place.error(f"value {len(texts) + 1} is empty; write ? if it is missing")
+            raise location.error(f"value {len(texts) + 1} is empty; write ? if it is missing")
         if end < len(line) and line[end] != ",":
-            raise place.error(f"text follows the quoted value {len(texts) + 1}; separate values by commas")
+            raise location.error(f"text follows the quoted value {len(texts) + 1}; separate values by commas")
         texts.append((text, quoted))
     if len(texts) != len(layout.codes):
-        raise place.error(
+        raise location.error(
             f"the row has {len(texts)} values, but the header declares {len(layout.codes)} attributes; "
             "correct the row, or the file is cut here"
         )
-    return [_number(text, quoted, column, layout, place) for column, (text, quoted) in enumerate(texts)]
+    return [_number(text, quoted, column, layout, location) for column, (text, quoted) in enumerate(texts)]
 
 
-def parse_sparse_row(layout: Layout, raw: bytes, place: Place) -> dict[int, float]:
+def parse_sparse_row(layout: Layout, raw: bytes, location: Location) -> dict[int, float]:
     """Return the values of a row by their columns, or raise the exact error."""
     line = raw.decode(layout.header.encoding, "replace")
     if not line.startswith("{"):
-        raise place.error("a dense row in a file that began with sparse rows; write all rows the same way")
+        raise location.error("a dense row in a file that began with sparse rows; write all rows the same way")
     entries: dict[int, float] = {}
     end = skip_space(line, 1)
     closed = line.startswith("}", end)
     while not closed:
-        column, end = _sparse_index(line, end, layout, place)
+        column, end = _sparse_index(line, end, layout, location)
         if column in entries:
-            raise place.error(f"index {column} appears twice; give each attribute one value")
-        text, quoted, end = scan(line, end, _BARE_SPARSE, place)
+            raise location.error(f"index {column} appears twice; give each attribute one value")
+        text, quoted, end = scan(line, end, _BARE_SPARSE, location)
         if not text and not quoted:
-            raise place.error(f"index {column} has no value; write {{INDEX VALUE, ...}}, or the file is cut here")
-        entries[column] = _number(text, quoted, column, layout, place)
+            raise location.error(f"index {column} has no value; write {{INDEX VALUE, ...}}, or the file is cut here")
+        entries[column] = _number(text, quoted, column, layout, location)
         closed = line.startswith("}", end)
         if not closed and end < len(line) and line[end] != ",":
-            raise place.error(f"expected a comma or }} before {line[end : end + 40]!r}; separate entries by commas")
+            raise location.error(f"expected a comma or }} before {line[end : end + 40]!r}; separate entries by commas")
         end = end if closed else skip_space(line, end + 1)
     if line[end + 1 :].strip():
-        raise place.error(f"unexpected text {line[end + 1 :].strip()[:40]!r} after the row's }}; remove it")
+        raise location.error(f"unexpected text {line[end + 1 :].strip()[:40]!r} after the row's }}; remove it")
     return entries
 
 
-def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[int, int]:
+def _sparse_index(line: str, start: int, layout: Layout, location: Location) -> tuple[int, int]:
     """Read an attribute's index; return it and the position of its value."""
     match = _INDEX.match(line, start)
     if match is None:
         if start >= len(line) or "}" not in line[start:]:
-            raise place.error("the sparse row is not closed by }; add it, or the file is cut here")
-        raise place.error(f"expected INDEX VALUE, found {line[start : start + 40]!r}; correct the entry")
+            raise location.error("the sparse row is not closed by }; add it, or the file is cut here")
+        raise location.error(f"expected INDEX VALUE, found {line[start : start + 40]!r}; correct the entry")
     index = match[1]
     if not (index.isascii() and index.isdigit()):
-        raise place.error(f"{index!r} is not an attribute's index; write {{INDEX VALUE, ...}}")
+        raise location.error(f"{index!r} is not an attribute's index; write {{INDEX VALUE, ...}}")
     # Python refuses to read numbers of thousands of digits.
-    if len(index) > _MOST_DIGITS or int(index) >= len(layout.codes):
-        raise place.error(
+    if len(index) > _MAX_DIGITS or int(index) >= len(layout.codes):
+        raise location.error(
             f"index {index[:40]} is out of range; the header declares {len(layout.codes)} attributes, and the "
             "first has index 0"
         )
     return int(index), match.end()
 
 
-def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) -> float:
+def _number(text: str, quoted: bool, column: int, layout: Layout, location: Location) -> float:
     """Return the number that the text of a value means in its column."""
     name = layout.header.attributes[column].name
     if text == "?" and not quoted:
         if layout.is_label[column]:
-            raise place.error(f"label {name!r} is missing (?); labels must be known, so remove the row")
+            raise location.error(f"label {name!r} is missing (?); labels must be known, so remove the row")
         return np.nan
     codes = layout.codes[column]
     if codes is not None:
         if text not in codes:
-            raise place.error(f"{text!r} is not a declared value of attribute {name!r}, which has {shown([*codes])}")
+            raise location.error(
+                f"{text!r} is not a declared value of attribute {name!r}, which has {quoted_list([*codes])}"
+            )
         return codes[text]
     number = finite_number(text)
     if number is None:
-        raise place.error(f"{text!r} is not a finite number, as attribute {name!r} needs; write ? if it is missing")
+        raise location.error(f"{text!r} is not a finite number, as attribute {name!r} needs; write ? if it is missing")
     if layout.is_label[column] and number not in (0, 1):
-        raise place.error(f"label {name!r} is {text}, but a label must be 0 or 1; if it is a feature, correct labels=")
+        raise location.error(
+            f"label {name!r} is {text}, but a label must be 0 or 1; if it is a feature, correct labels="
+        )
     return number
 
 

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream
-from labelrace.streams.files import Place, open_data, plain_path
+from labelrace.streams.files import Location, open_data, plain_path
 from labelrace.streams.schema import LabelSource, choose_labels
 from labelrace.typing import BoolArray
 
@@ -72,27 +72,27 @@ def read_header(path: Path) -> Header:
             line = raw.decode(encoding or "utf-8").lstrip("\ufeff").strip()
             if not line or line.startswith("%"):
                 continue
-            place = Place(path, number)
+            location = Location(path, number)
             keyword, *rest = line.split(None, 1)
             text = "".join(rest)
             match keyword.lower():
                 case "@attribute":
-                    attribute = _attribute(text, types, place)
+                    attribute = _attribute(text, types, location)
                     attributes.append(attribute)
                     if first_line.setdefault(attribute.name, number) != number:
                         earlier = first_line[attribute.name]
-                        raise place.error(
+                        raise location.error(
                             f"attribute {attribute.name!r} is already declared in line {earlier}; rename one"
                         )
                 case "@relation":
-                    relation, _, _ = scan(text, 0, _BARE_RELATION, place)
+                    relation, _, _ = scan(text, 0, _BARE_RELATION, location)
                 case "@data":
                     if not attributes:
-                        raise place.error("@data comes before any @attribute; declare the columns first")
+                        raise location.error("@data comes before any @attribute; declare the columns first")
                     return Header(path, relation, tuple(attributes), encoding or "utf-8", offset, number)
                 case _:
-                    raise place.error(f"expected @relation, @attribute or @data, found {line[:40]!r}")
-    raise Place(path, number).error("the file ends without an @data line; it is cut, or not an ARFF file")
+                    raise location.error(f"expected @relation, @attribute or @data, found {line[:40]!r}")
+    raise Location(path, number).error("the file ends without an @data line; it is cut, or not an ARFF file")
 
 
 def _encoding(path: Path) -> str:
@@ -109,56 +109,56 @@ def _encoding(path: Path) -> str:
     return "utf-8"
 
 
-def _attribute(text: str, types: dict[str, tuple[str, ...]], place: Place) -> Attribute:
+def _attribute(text: str, types: dict[str, tuple[str, ...]], location: Location) -> Attribute:
     """Parse the name and type after ``@attribute``; `types` has the types parsed so far, and a new one is added."""
-    name, quoted, end = scan(text, 0, _BARE_NAME, place)
+    name, quoted, end = scan(text, 0, _BARE_NAME, location)
     if not name and not quoted:
-        raise place.error("this attribute has no name; write @attribute NAME TYPE")
+        raise location.error("this attribute has no name; write @attribute NAME TYPE")
     # Thousands of attributes may declare the same {0,1}.
     kind = text[end:]
     if kind not in types:
-        types[kind] = _values_of_type(kind, name, place)
-    return Attribute(name, types[kind], place.line)
+        types[kind] = _values_of_type(kind, name, location)
+    return Attribute(name, types[kind], location.line)
 
 
-def _values_of_type(text: str, name: str, place: Place) -> tuple[str, ...]:
+def _values_of_type(text: str, name: str, location: Location) -> tuple[str, ...]:
     """Return the values that an attribute's type declares, none if it is numeric."""
     if not text:
-        raise place.error(f"attribute {name!r} has no type; write numeric, or its values in braces")
+        raise location.error(f"attribute {name!r} has no type; write numeric, or its values in braces")
     if text.startswith("{"):
-        return _declared_values(text, name, place)
+        return _declared_values(text, name, location)
     kind, *rest = text.split(None, 1)
     if kind.lower() not in _NUMERIC:
-        raise place.error(
+        raise location.error(
             f"attribute {name!r} is of type {kind!r}, which labelrace cannot learn from; only numeric, real, "
             "integer and nominal attributes can be read, so remove or convert it"
         )
-    _check_rest("".join(rest), name, place)
+    _check_rest("".join(rest), name, location)
     return ()
 
 
-def _declared_values(text: str, name: str, place: Place) -> tuple[str, ...]:
+def _declared_values(text: str, name: str, location: Location) -> tuple[str, ...]:
     """Parse a list of values in braces."""
     values: dict[str, None] = {}
     end = 0
     while True:
-        value, quoted, end = scan(text, skip_space(text, end + 1), _BARE_VALUE, place)
+        value, quoted, end = scan(text, skip_space(text, end + 1), _BARE_VALUE, location)
         if not value and not quoted:
-            raise place.error(f"attribute {name!r} declares an empty value; write '' if it is meant")
+            raise location.error(f"attribute {name!r} declares an empty value; write '' if it is meant")
         if value in values:
-            raise place.error(f"attribute {name!r} declares the value {value!r} twice; remove one")
+            raise location.error(f"attribute {name!r} declares the value {value!r} twice; remove one")
         values[value] = None
         if text.startswith("}", end):
-            _check_rest(text[end + 1 :], name, place)
+            _check_rest(text[end + 1 :], name, location)
             return tuple(values)
         if not text.startswith(",", end):
-            raise place.error(f"the values of attribute {name!r} are not separated by commas and closed by }}")
+            raise location.error(f"the values of attribute {name!r} are not separated by commas and closed by }}")
 
 
-def _check_rest(rest: str, name: str, place: Place) -> None:
+def _check_rest(rest: str, name: str, location: Location) -> None:
     rest = rest.strip()
     if rest and not rest.startswith("%"):
-        raise place.error(f"unexpected text {rest[:40]!r} after the type of attribute {name!r}; remove it")
+        raise location.error(f"unexpected text {rest[:40]!r} after the type of attribute {name!r}; remove it")
 
 
 def find_labels(header: Header, labels: LabelSource) -> BoolArray:
@@ -195,7 +195,7 @@ def _names_in(xml: Path) -> list[str]:
     try:
         root = ElementTree.parse(xml).getroot()
     except ElementTree.ParseError as error:
-        raise Place(xml, error.position[0]).error(f"not a valid XML file ({error})") from error
+        raise Location(xml, error.position[0]).error(f"not a valid XML file ({error})") from error
     except (LookupError, ValueError) as error:
         raise DataFormatError(f"{xml}: not a valid XML file, or in an unknown encoding ({error})") from error
     # Mulan nests the elements of a label hierarchy: every element is a label, in whatever namespace.
@@ -211,8 +211,8 @@ def _check_columns(header: Header, mask: BoolArray) -> None:
     for position in np.flatnonzero(mask):
         name, values, line = header.attributes[position]
         if values and sorted(values) != ["0", "1"]:
-            raise Place(header.path, line).error(
-                f"label {name!r} must be numeric or declare {{0,1}}, not {shown(values)}; "
+            raise Location(header.path, line).error(
+                f"label {name!r} must be numeric or declare {{0,1}}, not {quoted_list(values)}; "
                 "if it is a feature, correct labels="
             )
 
@@ -223,7 +223,7 @@ def skip_space(text: str, start: int) -> int:
     return match.end() if match else start
 
 
-def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[str, bool, int]:
+def scan(text: str, start: int, bare: re.Pattern[str], location: Location) -> tuple[str, bool, int]:
     """Read the name or value of `text` that begins at `start`; without quotes it is what `bare` matches.
 
     Return it without its quotes (backslash escapes count only within quotes), whether it had quotes, and the position
@@ -232,7 +232,7 @@ def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[st
     if text.startswith(("'", '"'), start):
         match = _QUOTED.match(text, start)
         if match is None:
-            raise place.error(f"the quote in column {start + 1} is never closed; close it, or the file is cut")
+            raise location.error(f"the quote in column {start + 1} is never closed; close it, or the file is cut")
         inner = match[1] if match[1] is not None else match[2]
         value = _ESCAPE.sub(lambda escape: _CONTROL.get(escape[1], escape[1]), inner)
         return value, True, skip_space(text, match.end())

@@ -8,20 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
-import tempfile
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from labelrace.base.files import atomic_file
 from labelrace.exceptions import LabelraceError
 
 # Called with the name of a file, the bytes received and the bytes expected (0 if unknown).
 Progress: TypeAlias = Callable[[str, int, int], object]
 
 _BLOCK = 1 << 16
-_MOST_NAMES = 30
+_MAX_NAMES = 30
 _SUFFIXES = (".arff", ".mat", ".npz", ".txt")  # the first is preferred where a folder has several
 # Archives there can only be downloaded with a browser.
 EXTREME_REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
@@ -82,14 +81,9 @@ ENTRIES = _read_catalog()
 
 def cache_folder() -> Path:
     """Return the user's cache folder for labelrace, whether it exists or not."""
-    home = Path.home()
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg, "labelrace")
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local", "labelrace", "Cache")
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "labelrace"
-    return home / ".cache" / "labelrace"
+    import pooch  # type: ignore[import-untyped]  # here, as importing it takes time and paths do not need it
+
+    return Path(pooch.os_cache("labelrace"))
 
 
 def data_folders() -> list[Path]:
@@ -117,8 +111,8 @@ def find_dataset(name: str) -> Path:
     if path is not None:
         return path
     folders = data_folders()
-    found = {file.stem for folder in folders for file in _data_files(folder)}
-    names = ", ".join(sorted(found)[:_MOST_NAMES]) or "no datasets"
+    known = {file.stem for folder in folders for file in _data_files(folder)}
+    names = ", ".join(sorted(known)[:_MAX_NAMES]) or "no datasets"
     entry = entry_of(name)
     raise FileNotFoundError(
         f"no dataset named {name!r}: looked in {', '.join(map(str, folders))} and found {names} there. "
@@ -185,9 +179,10 @@ def fetch(
     if not entry.files:
         raise DownloadError(_advice(entry))
     folders = data_folders() if folder is None else [Path(folder)]
-    for place in folders:
-        if all((place / file.name).is_file() and verify(place / file.name, file.checksum) for file in entry.files):
-            return place / entry.files[0].name
+    for candidate in folders:
+        paths = [candidate / file.name for file in entry.files]
+        if all(path.is_file() and verify(path, file.checksum) for path, file in zip(paths, entry.files, strict=True)):
+            return paths[0]
     target = folders[-1]
     wanted = [file for file in entry.files if not _is_complete(target / file.name, file.checksum, force)]
     target.mkdir(parents=True, exist_ok=True)
@@ -278,39 +273,37 @@ def _is_complete(path: Path, checksum: str, force: bool) -> bool:
 
 def _download(file: RemoteFile, folder: Path, base_url: str, progress: Progress | None) -> None:
     """Download a file into a folder; it gets its name there only after its checksum was verified."""
-    import pooch  # type: ignore[import-untyped]  # here, as importing it is slow and few need it
+    import pooch
 
     url = f"{base_url.rstrip('/')}/{file.path}"
     downloader = pooch.HTTPDownloader(
-        progressbar=_Bar(file.name, progress) if progress else False,
+        progressbar=_ProgressBar(file.name, progress) if progress else False,
         chunk_size=_BLOCK,
         headers={"Accept-Encoding": "identity"},  # to count bytes, and to notice an incomplete download
     )
-    # In the folder itself, as a file can only be renamed atomically within a file system.
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
-        path = Path(temporary, file.name)
+    with atomic_file(folder / file.name) as output:
         try:
-            downloader(url, str(path), None)
+            downloader(url, output, None)
         except OSError as error:  # the base of all errors of Requests
             raise DownloadError(f"cannot download {url}: {error}") from error
-        if not verify(path, file.checksum):
+        output.flush()
+        if not verify(output.name, file.checksum):
             raise DownloadError(
                 f"what came from {url} is not the catalogued file: its checksum is not {file.checksum}. "
                 "It was not kept; try again, or from another mirror"
             )
-        path.replace(folder / file.name)
 
 
-class _Bar:
+class _ProgressBar:
     """A progress bar for Pooch that calls a function with the progress."""
 
-    def __init__(self, name: str, tell: Progress) -> None:
-        self.name, self.tell, self.done, self.total = name, tell, 0, 0
+    def __init__(self, name: str, report: Progress) -> None:
+        self.name, self.report, self.done, self.total = name, report, 0, 0
 
     def update(self, count: int) -> None:
         # Pooch counts whole blocks, including the last one.
         self.done = min(self.done + count, self.total) if self.total else self.done + count
-        self.tell(self.name, self.done, self.total)
+        self.report(self.name, self.done, self.total)
 
     def reset(self) -> None:
         # At the end Pooch resets the bar and then adds the total, if it is known.

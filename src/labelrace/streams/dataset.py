@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.base import limits
 from labelrace.base.categorical import CategoricalMask
-from labelrace.base.parameters import check_whole
+from labelrace.base.parameters import check_whole, repeated
 from labelrace.base.sparse import stacked
 from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
@@ -258,3 +258,20 @@ def rebatch(chunks: Iterable[Batch], size: int) -> Iterator[Batch]:
 
 def _join(parts: list[Batch]) -> Batch:
     return stacked([X for X, _ in parts]), stacked([Y for _, Y in parts])
+
+
+def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
+    """Return a copy in compressed rows, with columns in order and without stored zeros."""
+    rows = csr_array(matrix, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def check_distinct(stream: Stream) -> None:
+    """Raise ValueError if two columns have the same name, where features and labels share a header."""
+    if twice := repeated([*stream.feature_names, *stream.label_names]):
+        raise ValueError(
+            f"two columns are called {twice[0]!r}, but this format tells features and labels apart by their names; "
+            "rename one, or write svmlight or .npz"
+        )

@@ -59,8 +59,8 @@ def _ticket(draw: random.Random, number: int, time: float, words: dict[str, list
     common = _COMMON.split()
     known = [tag for tag in words if _LATER.get(tag, 0.0) <= time]
     # The first tags are the most frequent ones.
-    likely = [1.0 / (place + 2.0) for place in range(len(known))]
-    tags = list(dict.fromkeys(draw.choices(known, likely, k=draw.randint(1, 3))))
+    weights = [1.0 / (rank + 2.0) for rank in range(len(known))]
+    tags = list(dict.fromkeys(draw.choices(known, weights, k=draw.randint(1, 3))))
     # Of the ten words of a tag, the first seven are used before the drift, and the last seven after it.
     used = {tag: words[tag][:7] if time < 0.5 else words[tag][3:] for tag in known}
     # Tickets also contain words of other tags, and not always a word of their own.

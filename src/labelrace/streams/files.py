@@ -1,4 +1,4 @@
-"""Data files as bytes, blocks of lines and rows, compressed or not, and errors that name the file and the line."""
+"""Data files as bytes, compressed or not, and errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -7,36 +7,26 @@ import errno
 import gzip
 import io
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from labelrace.base import limits
-from labelrace.base.files import whole_file
+from labelrace.base.files import atomic_file
 from labelrace.exceptions import DataFormatError, LabelraceError
 
-Item = TypeVar("Item")
-Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
-Result = TypeVar("Result")
-
 # A file that declares more features or labels than this is taken as damaged, before memory is allocated.
-MOST_COLUMNS = 10**8
+MAX_COLUMNS = 10**8
 
 _COMPRESSED = (".gz", ".bz2")
 # Bytes that are read at once, and bytes up to which any compressed file may unpack.
 _BUFFER, _SMALL = 1 << 18, 1 << 26
 _TAIL = 1 << 12
-# Parsing a block of lines at once is worthwhile from the first size on. NumPy's arrays for a block of the second size
-# fit into the processor's cache.
-_LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 17
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A line of a file, or a row where the format has no lines, to name in an error."""
 
     path: Path
@@ -66,7 +56,7 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
         raise DataFormatError(f"{path} must be a plain file, got a folder, device or pipe: name a file")
     unpack: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), partial(open, buffering=0))
     try:
-        with unpack(path, "rb") as raw, io.BufferedReader(_Watched(raw, path, has_lines), _BUFFER) as file:
+        with unpack(path, "rb") as raw, io.BufferedReader(_LimitedReader(raw, path, has_lines), _BUFFER) as file:
             yield file
     except (EOFError, zlib.error, OSError) as error:
         # Errors of the operating system have an errno, those of damaged compressed files do not.
@@ -75,12 +65,12 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
         raise DataFormatError(f"{path}: the compressed file is damaged or cut ({error}); fetch it again") from error
 
 
-class _Watched(io.RawIOBase):
+class _LimitedReader(io.RawIOBase):
     """A file that checks the length of its lines and how much it unpacks to, as it is read."""
 
     def __init__(self, raw: Any, path: Path, has_lines: bool) -> None:
         self._raw, self._path = raw, path
-        self._line, self._most_in_line = 0, limits.LINE.value if has_lines else None
+        self._line, self._max_line = 0, limits.LINE.value if has_lines else None
         self._size = path.stat().st_size if plain_path(path) != path else None
         self._unpacked = 0
 
@@ -99,14 +89,14 @@ class _Watched(io.RawIOBase):
         self._unpacked += count
         if self._size is not None and self._unpacked > _SMALL:
             limits.RATIO.check(self._unpacked // max(self._size, 1), f"{self._path}")
-        if self._most_in_line is not None:
+        if self._max_line is not None:
             # Most lines are short, so the end of the last one is usually near the end of the buffer.
             start = max(count - _TAIL, 0)
             last = bytes(buffer[start:count]).rfind(b"\n")
             if last < 0:
                 start, last = 0, bytes(buffer[:start]).rfind(b"\n")
             self._line = self._line + count if last < 0 else count - start - last - 1
-            if self._line > self._most_in_line:
+            if self._line > self._max_line:
                 limits.LINE.check(self._line, f"{self._path}")
         return count
 
@@ -130,7 +120,7 @@ def read_all(file: IO[bytes], path: Path) -> bytes:
 
 
 @contextmanager
-def foreign(path: Path, kind: str) -> Iterator[None]:
+def as_format_errors(path: Path, kind: str) -> Iterator[None]:
     """Turn any error that another library raises about the content of a file into a `DataFormatError`.
 
     Libraries do not document what they raise for damaged files, and it may be nearly anything.
@@ -150,7 +140,7 @@ def foreign(path: Path, kind: str) -> Iterator[None]:
 @contextmanager
 def new_data(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing, compressed if its suffix says so; it is written completely or not at all."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         match path.suffix.lower():
             case ".gz":
                 # Without name and time in the header, so that the same data makes the same file.
@@ -161,73 +151,3 @@ def new_data(path: Path) -> Iterator[BinaryIO]:
                     yield cast("BinaryIO", bz2_packed)
             case _:
                 yield file
-
-
-def byte_blocks(file: IO[bytes], size: int, most: int = 1 << 22) -> Iterator[tuple[bytes, int]]:
-    """Yield blocks of about `size` lines, or more if that is little text, with the number of their lines.
-
-    `most` limits the bytes of a block, apart from the end of its last line, and thus the memory of the parser.
-    """
-    amount = _LEAST_BLOCK
-    while block := file.read(amount):
-        block += file.readline()
-        block = block if block.endswith(b"\n") else block + b"\n"
-        n_lines = block.count(b"\n")
-        yield block, n_lines
-        amount = min(max(size * len(block) // n_lines, _LEAST_BLOCK), most)
-
-
-def ahead(
-    function: Callable[..., Result], calls: Iterable[Arguments], threads: int
-) -> Iterator[tuple[Arguments, Result]]:
-    """Yield the arguments and results of calls, in order; with several threads, as many calls are made ahead."""
-    if threads == 1:
-        yield from ((call, function(*call)) for call in calls)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-
-        def submitted() -> Iterator[tuple[Any, Future[Result]]]:
-            try:
-                for call in calls:
-                    yield call, pool.submit(function, *call)
-            except Exception as failure:
-                # It waits like a result, so that those of the calls before it are delivered first.
-                broken = Future[Result]()
-                broken.set_exception(failure)
-                yield (), broken
-
-        pending = deque[tuple[Any, Future[Result]]]()
-        for made in submitted():
-            pending.append(made)
-            if len(pending) > threads:
-                call, result = pending.popleft()
-                yield call, result.result()
-        for call, result in pending:
-            yield call, result.result()
-
-
-def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:
-    """Return the numbers and the stripped texts of a block's lines that hold rows.
-
-    `line` is the number of the line before the block. `skipped` has the first bytes of lines that hold no row: an
-    empty one for blank lines, and the characters that begin a comment.
-    """
-    lines = enumerate(map(bytes.strip, block.split(b"\n")[:-1]), start=line + 1)
-    rows = [(number, text) for number, text in lines if text[:1] not in skipped]
-    return [number for number, _ in rows], [text for _, text in rows]
-
-
-def chunked(rows: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
-    """Yield lists of `size` rows, by default one of all; before an error the rows above it are delivered."""
-    waiting, error = iter(rows), None
-    while error is None:
-        chunk = list[Item]()
-        try:
-            chunk.extend(islice(waiting, size))
-        except DataFormatError as failure:
-            error = failure
-        if chunk:
-            yield chunk
-        elif error is None:
-            return
-    raise error

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from labelrace.base.parameters import repeated, shown
+from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import arrow_reader
-from labelrace.streams.files import Place, byte_blocks, chunked, open_data, rows_in
-from labelrace.streams.tabular import Table, TableBatch, Types
+from labelrace.streams.delimited import arrow_reader
+from labelrace.streams.files import Location, open_data
+from labelrace.streams.lines import byte_blocks, chunked, rows_in
+from labelrace.streams.tabular import TableBatch, TableFile, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
@@ -28,10 +29,10 @@ _Objects: TypeAlias = tuple[list[int], list[_Row]]
 _NUMBERS = (float, int, bool)
 _LISTS = pa.list_(pa.string())
 # Lines with more brackets than this are left to `json`, as pyarrow's types are nested as deeply as the values.
-_MOST_LISTS = 64
+_MAX_LISTS = 64
 
 
-class JsonTable(Table):
+class JsonFile(TableFile):
     """A file with a JSON object on each line.
 
     Rows may have different keys: `batches` without types gives each batch the columns that were seen so far. Numbers,
@@ -52,7 +53,7 @@ class JsonTable(Table):
         self.path, self.nominal = path, nominal
 
     def batches(self, size: int, types: Types | None = None, *, grow: bool = False) -> Iterator[TableBatch]:
-        """Yield the rows; see `Table`.
+        """Yield the rows; see `TableFile`.
 
         Without `types`, or with ``grow=True``, keys that appear later are added to the columns (and to `types`). With
         `types` alone they are an error.
@@ -74,7 +75,7 @@ class JsonTable(Table):
         """Yield the rows as objects, `size` at a time, with their lines; before an error those above it."""
         with open_data(self.path) as file:
             lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
-            objects = ((number, read_object(line, self.place(number))) for number, line in lines if line)
+            objects = ((number, read_object(line, self.location(number))) for number, line in lines if line)
             for rows in chunked(objects, size):
                 yield [number for number, _ in rows], [row for _, row in rows]
 
@@ -82,8 +83,10 @@ class JsonTable(Table):
         self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool
     ) -> Iterator[TableBatch]:
         """Yield the rows of a block; before an error those above it."""
-        placed, known = zip(lines, map(self.place, numbers), strict=True), list(types)
-        for rows in chunked(self.cells(read_object(line, place), types, place, grow=grow) for line, place in placed):
+        located, known = zip(lines, map(self.location, numbers), strict=True), list(types)
+        for rows in chunked(
+            self.cells(read_object(line, location), types, location, grow=grow) for line, location in located
+        ):
             # In the order of their appearance, as in bulk: `types` has a key where it first holds a value.
             names = list(dict.fromkeys([*known, *(key for row in rows for key in row)]))
             # Of booleans, `cells` has made floats.
@@ -91,15 +94,15 @@ class JsonTable(Table):
             arrays = [pa.array([row.get(name) for row in rows], stored.get(name, pa.null())) for name in names]
             yield TableBatch(pa.table(arrays, names=names), numbers[: len(rows)])
 
-    def cells(self, row: _Row, types: dict[str, Any], place: Place, *, grow: bool) -> _Row:
+    def cells(self, row: _Row, types: dict[str, Any], location: Location, *, grow: bool) -> _Row:
         """Return the cells of a row as floats, texts, lists of texts and None, or raise the exact error.
 
         With `grow`, unknown keys are added to `types`, with the types of their values. Without it they are an error,
         and a number among texts is read as a text.
         """
         if not grow and not row.keys() <= types.keys():
-            unknown = shown(sorted(row.keys() - types.keys()))
-            raise place.error(f"unknown keys {unknown}; correct them, or add them to feature_names=")
+            unknown = quoted_list(sorted(row.keys() - types.keys()))
+            raise location.error(f"unknown keys {unknown}; correct them, or add them to feature_names=")
         cells = {}
         for key, cell in row.items():
             if cell is not None and grow and key not in types:
@@ -108,38 +111,38 @@ class JsonTable(Table):
                 )
                 if key in self.nominal:
                     types[key] = pa.string()
-            cells[key] = None if cell is None else self._cell(cell, key, types[key], place, grow)
+            cells[key] = None if cell is None else self._cell(cell, key, types[key], location, grow)
         return cells
 
-    def _cell(self, cell: Any, key: str, kind: Any, place: Place, grow: bool) -> Any:
+    def _cell(self, cell: Any, key: str, kind: Any, location: Location, grow: bool) -> Any:
         if pa.types.is_list(kind):
-            return _label_list(cell, key, place)
+            return _label_list(cell, key, location)
         is_number, wants_text = isinstance(cell, _NUMBERS), pa.types.is_string(kind)
         if grow and not is_number and not isinstance(cell, str):
-            raise not_a_feature(key, cell, place)
+            raise not_a_feature(key, cell, location)
         if wants_text and is_number and (key in self.nominal or not grow):
             return json.dumps(cell)
         if wants_text and isinstance(cell, str):
             return cell
         if grow and wants_text == is_number:
-            raise place.error(
+            raise location.error(
                 f"key {key!r} holds {'texts' if wants_text else 'numbers'}, but {_repr(cell)} here; correct it, or "
                 f"give nominal=[{key!r}] to read all of it as text"
             )
         if not is_number:
-            raise place.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
+            raise location.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
         try:
             value = float(cell)
         except OverflowError:
             value = np.inf
         if np.isinf(value):
-            raise place.error(f"{_repr(cell)} is too large a number for key {key!r}")
+            raise location.error(f"{_repr(cell)} is too large a number for key {key!r}")
         return value
 
 
-def not_a_feature(key: str, cell: Any, place: Place) -> DataFormatError:
+def not_a_feature(key: str, cell: Any, location: Location) -> DataFormatError:
     """Return the error of a cell that cannot be a feature."""
-    return place.error(f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first")
+    return location.error(f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first")
 
 
 def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
@@ -153,7 +156,7 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
         table = _parsed(lines, known, grow)
     if table is None or table.num_rows != len(lines):
         return None
-    columns, found = [], dict[str, Any]()
+    columns, types_here = [], dict[str, Any]()
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_integer(column.type):
             column = column.cast(pa.float64(), safe=False)
@@ -166,16 +169,16 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
         elif not any(is_a(column.type) for is_a in (pa.types.is_string, pa.types.is_boolean, pa.types.is_null)):
             return None
         if not pa.types.is_null(column.type):
-            found[name] = column.type
+            types_here[name] = column.type
         columns.append(column)
-    types.update(found)
+    types.update(types_here)
     return pa.table(columns, names=table.schema.names) if columns else None
 
 
 def _is_flat(line: bytes) -> bool:
     """Return whether a line can only be one object without objects in it: pyarrow may crash on a bare null."""
     enclosed = line.startswith(b"{") and line.endswith(b"}") and line.count(b"{") == line.count(b"}") == 1
-    return enclosed and line.count(b"[") <= _MOST_LISTS
+    return enclosed and line.count(b"[") <= _MAX_LISTS
 
 
 def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
@@ -195,31 +198,41 @@ def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
         return None
 
 
-def read_object(line: bytes, place: Place) -> _Row:
-    """Read the JSON object of a line; what is not JSON, such as NaN or a key that is there twice, is refused."""
+def read_object(line: bytes, location: Location) -> _Row:
+    """Read the JSON object of a line."""
+    return check_object(read_json(line, location), location)
+
+
+def check_object(value: Any, location: Location) -> _Row:
+    """Return a value that was read from JSON if it is an object."""
+    if not isinstance(value, dict):
+        raise location.error(f"expected a JSON object, found {_repr(value)}; write one object per line")
+    return value
+
+
+def read_json(line: bytes, location: Location) -> Any:
+    """Read the JSON of a line; what is not JSON, such as NaN or a repeated key, is refused."""
     try:
-        text = line.decode("utf-8-sig" if place.line == 1 else "utf-8")
-        row = _DECODER.decode(text)
+        text = line.decode("utf-8-sig" if location.line == 1 else "utf-8")
+        value = _DECODER.decode(text)
         if b"\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()  # a lone surrogate is not a text
+            json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is not a text
     except DataFormatError as error:
-        raise place.error(str(error)) from None
+        raise location.error(str(error)) from None
     except (RecursionError, ValueError) as error:
         reason = str(error).partition("\n")[0][:120]
-        raise place.error(
+        raise location.error(
             f"not a JSON object ({reason}); write one object per line, or the data is cut here"
         ) from error
-    if not isinstance(row, dict):
-        raise place.error(f"expected a JSON object, found {_repr(row)}; write one object per line")
-    return row
+    return value
 
 
-def with_keys_once(pairs: list[tuple[str, Any]]) -> _Row:
+def unique_keys(pairs: list[tuple[str, Any]]) -> _Row:
     """Make the dict of a JSON object, for `json.loads`, which would keep the last value of a repeated key.
 
     Examples
     --------
-    >>> with_keys_once([("a", 1), ("b", 2)])
+    >>> unique_keys([("a", 1), ("b", 2)])
     {'a': 1, 'b': 2}
     """
     row = dict(pairs)
@@ -233,12 +246,12 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON; write null for a missing value")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=with_keys_once)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=unique_keys)
 
 
-def _label_list(cell: Any, key: str, place: Place) -> list[str]:
+def _label_list(cell: Any, key: str, location: Location) -> list[str]:
     if not isinstance(cell, list) or not all(type(name) in (str, int) for name in cell):
-        raise place.error(
+        raise location.error(
             f"key {key!r} must hold a list of label names, not {_repr(cell)}; if it holds 0 and 1, give "
             f"labels=[{key!r}]"
         )

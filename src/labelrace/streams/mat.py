@@ -25,7 +25,7 @@ from scipy.sparse import csc_array, csr_array, issparse
 from labelrace.base import limits
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Dataset, nominal_mask
-from labelrace.streams.files import MOST_COLUMNS, foreign, open_data, plain_path, read_all
+from labelrace.streams.files import MAX_COLUMNS, as_format_errors, open_data, plain_path, read_all
 from labelrace.streams.schema import NumberedNames, label_names_from
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
@@ -58,7 +58,7 @@ def open_mat(path: str | os.PathLike[str], labels: Sequence[str] | None = None) 
         raise DataFormatError(
             f"{path}: a MATLAB file of version 7.3, which labelrace cannot read; save it again by save(..., '-v7')"
         )
-    with foreign(path, "MATLAB"):
+    with as_format_errors(path, "MATLAB"):
         data, target = _matrices(content, path)
         X, Y = _features(data, path), _labels(target, path)
     names = NumberedNames("x", 1, X.shape[1])
@@ -67,16 +67,16 @@ def open_mat(path: str | os.PathLike[str], labels: Sequence[str] | None = None) 
 
 
 def _matrices(content: bytes, path: Path) -> tuple[AnyMatrix, AnyMatrix]:
-    found = read_matrices(content, ("data", "target"))
+    matrices = read_matrices(content, ("data", "target"))
     for name in ("data", "target"):
-        if name not in found:
+        if name not in matrices:
             raise DataFormatError(
                 f"{path}: no array {name!r}; there must be data (rows × features) and target (labels × rows)"
             )
-        if found[name] is None:
+        if matrices[name] is None:
             raise DataFormatError(f"{path}: {name!r} is not a matrix of real numbers; save it as one")
-    data, target = cast("tuple[AnyMatrix, AnyMatrix]", (found["data"], found["target"]))
-    if data.shape[0] != target.shape[1] or max(data.shape[1], target.shape[0]) > MOST_COLUMNS:
+    data, target = cast("tuple[AnyMatrix, AnyMatrix]", (matrices["data"], matrices["target"]))
+    if data.shape[0] != target.shape[1] or max(data.shape[1], target.shape[0]) > MAX_COLUMNS:
         raise DataFormatError(
             f"{path}: data is {data.shape[0]} × {data.shape[1]} and target {target.shape[0]} × {target.shape[1]}; "
             "target must be labels × rows, so transpose it if it is the other way round"
@@ -116,7 +116,7 @@ def read_matrices(content: bytes, names: tuple[str, ...]) -> dict[str, AnyMatrix
     order = {b"IM": "<", b"MI": ">"}.get(content[126:_HEADER])
     if order is None or struct.unpack(f"{order}H", content[124:126])[0] >> 8 != 1:
         raise ValueError("not of version 5, 6 or 7")
-    found: dict[str, AnyMatrix | None] = {}
+    matrices: dict[str, AnyMatrix | None] = {}
     for element in _elements(memoryview(content)[_HEADER:], order):
         if element.kind == _COMPRESSED:
             (element,) = _elements(memoryview(_unpacked(element.data)), order)
@@ -125,8 +125,8 @@ def read_matrices(content: bytes, names: tuple[str, ...]) -> dict[str, AnyMatrix
             flags, sizes, name = (_numbers(next(parts, _Element(0, element.data)), order) for _ in range(3))
             text = bytes(name.astype(np.uint8)).decode("latin-1")
             if text in names:
-                found[text] = _matrix(int(flags[0]), tuple(sizes.tolist()), parts, order)
-    return found
+                matrices[text] = _matrix(int(flags[0]), tuple(sizes.tolist()), parts, order)
+    return matrices
 
 
 def _unpacked(data: memoryview) -> bytes:
@@ -147,7 +147,7 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
             raise ValueError("it ends within a tag")
         kind, length = struct.unpack_from(f"{order}II", data, at)
         if kind >> 16:
-            # A short element: type and length share one number, and the data is in the place of the length.
+            # A short element: type and length share one number, and the data stands where the length would be.
             kind, length, start, after = kind & 0xFFFF, kind >> 16, at + 4, at + 8
             if length > 4:
                 raise ValueError("a short element is too long")

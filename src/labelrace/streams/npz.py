@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from math import prod
@@ -20,11 +21,9 @@ from numpy.lib import format as npy
 from scipy.sparse import csr_array, issparse
 
 from labelrace.base import limits
-from labelrace.base.files import part_folder
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import canonical_rows
-from labelrace.streams.dataset import Dataset, Stream, nominal_mask
-from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
+from labelrace.streams.dataset import Dataset, Stream, canonical_rows, nominal_mask
+from labelrace.streams.files import as_format_errors, new_data, plain_path, seekable_data
 from labelrace.streams.schema import schema_from, schema_text
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
@@ -41,7 +40,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     path = Path(path)
     if labels is not None:
         raise ValueError(f"{path}: an .npz file says itself what its labels are; leave labels= out")
-    with seekable_data(path) as file, foreign(path, ".npz"):
+    with seekable_data(path) as file, as_format_errors(path, ".npz"):
         _check_sizes(file, path)
         with np.load(file, allow_pickle=False) as content:
             if not isinstance(content, np.lib.npyio.NpzFile) or "schema" not in content:
@@ -141,8 +140,8 @@ def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream as an ``.npz`` file; return the number of rows."""
     schema = np.frombuffer(schema_text(stream), dtype=np.uint8)
     rows = 0
-    with new_data(path) as file, part_folder(path) as spooled:
-        spools = _Spools(spooled)
+    with new_data(path) as file, tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as folder:
+        spools = _Spools(Path(folder))
         spools.append("schema", schema, "|u1")
         spools.append("Y_indptr", np.zeros(1), "<i8")
         spools.append("Y_indices", np.empty(0), "<i4")

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream, nominal_texts
-from labelrace.streams.files import MOST_COLUMNS, plain_path
+from labelrace.streams.files import MAX_COLUMNS, plain_path
 
 # What `labels=` may be: a count, a path, a prefix or a column, or names.
 LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
@@ -66,7 +66,7 @@ class NumberedNames(Sequence[str]):
         return hash((self.prefix, self.first, self.length))
 
 
-class Schema(NamedTuple):
+class FileSchema(NamedTuple):
     """The names of a file's columns, the values of nominal features by column, and options of the file's reader."""
 
     features: Sequence[str]
@@ -93,20 +93,20 @@ def schema_text(stream: Stream, **options: bool | str) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
-def read_schema(path: Path) -> Schema | None:
+def read_schema(path: Path) -> FileSchema | None:
     """Return the schema beside a data file, if there is one."""
     beside = schema_path(path)
     return schema_from(beside.read_bytes(), beside) if beside.is_file() else None
 
 
-def schema_from(text: bytes, origin: Path) -> Schema:
+def schema_from(text: bytes, origin: Path) -> FileSchema:
     """Parse the JSON of a schema; `origin` is the file to name in an error."""
     try:
         content = json.loads(text)
         version = content["labelrace_schema"]
         if version != _VERSION:
             raise DataFormatError(f"{origin}: a schema of version {version!r}; this labelrace reads version {_VERSION}")
-        schema = Schema(
+        schema = FileSchema(
             _names_from_json(content["features"]),
             _names_from_json(content["labels"]),
             {int(column): _texts(texts) for column, texts in content["nominal"].items()},
@@ -127,7 +127,7 @@ def schema_from(text: bytes, origin: Path) -> Schema:
     return schema
 
 
-class Given(NamedTuple):
+class TableOptions(NamedTuple):
     """What the caller, or the schema of the file, says about the columns of a table."""
 
     labels: LabelSource
@@ -135,16 +135,16 @@ class Given(NamedTuple):
     values: Mapping[str, Sequence[str]] | None = None
     nominal: Sequence[str] = ()
 
-    def or_schema(self, schema: Schema | None) -> Given:
+    def or_schema(self, schema: FileSchema | None) -> TableOptions:
         """Return what the schema says instead, if there is one and the caller gave no labels."""
         if self.labels is not None or schema is None:
             return self
         lists = schema.options.get("label_column")
         values = {schema.features[column]: texts for column, texts in schema.nominal.items()}
-        return Given(str(lists) if lists else tuple(schema.labels), tuple(schema.labels), values)
+        return TableOptions(str(lists) if lists else tuple(schema.labels), tuple(schema.labels), values)
 
 
-class Choice(NamedTuple):
+class ColumnChoice(NamedTuple):
     """The columns of features and of labels; ``lists`` is the one that holds label lists."""
 
     features: tuple[str, ...]
@@ -152,7 +152,7 @@ class Choice(NamedTuple):
     lists: str | None
 
 
-def choose_labels(names: Sequence[str], labels: LabelSource, path: Path, origin: str = "") -> Choice:
+def choose_labels(names: Sequence[str], labels: LabelSource, path: Path, origin: str = "") -> ColumnChoice:
     """Return which columns are features and which are labels; `origin` says where `labels` is from, if not given."""
     lists = list_column(labels, path)
     if lists is not None:
@@ -165,7 +165,7 @@ def choose_labels(names: Sequence[str], labels: LabelSource, path: Path, origin:
         wanted = set(cast("Sequence[str]", labels))
     _check_wanted(names, wanted, labels, path, origin)
     chosen = () if lists is not None else tuple(name for name in names if name in wanted)
-    return Choice(tuple(name for name in names if name not in wanted), chosen, lists)
+    return ColumnChoice(tuple(name for name in names if name not in wanted), chosen, lists)
 
 
 def list_column(labels: LabelSource, path: Path) -> str | None:
@@ -184,13 +184,13 @@ def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, p
     if absent:
         raise DataFormatError(
             f"{path}: {len(absent)} of the labels {f'in {origin} ' if origin else ''}are not among the columns: "
-            f"{shown(absent)}; the columns are {shown(tuple(names))}"
+            f"{quoted_list(absent)}; the columns are {quoted_list(tuple(names))}"
         )
     # An empty list of names is allowed: rows to be predicted have no labels.
     unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
     if unfit or (isinstance(labels, str) and not wanted):
         given = origin or f"labels={labels!r}"
-        raise DataFormatError(f"{path}: {given} does not fit the {len(names)} columns {shown(tuple(names))}")
+        raise DataFormatError(f"{path}: {given} does not fit the {len(names)} columns {quoted_list(tuple(names))}")
     if len(wanted) == len(names):
         raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")
 
@@ -223,7 +223,7 @@ def _names_from_json(content: Any) -> Sequence[str]:
     prefix, first, length = content["prefix"], content["first"], content["length"]
     if not isinstance(prefix, str) or type(first) is not int or type(length) is not int:
         raise TypeError("numbered names need a prefix, a first number and a length")
-    if first < 0 or not 0 <= length <= MOST_COLUMNS:
+    if first < 0 or not 0 <= length <= MAX_COLUMNS:
         raise ValueError(f"there cannot be {length} columns from number {first} on")
     return NumberedNames(prefix, first, length)
 

@@ -18,7 +18,7 @@ from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatri
 
 _Pairs: TypeAlias = Iterable[tuple[int, int]]
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 # Kinds of delimiters; a colon is what separates an index from its value.
 _NEWLINE, _COLON, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 8)
@@ -64,8 +64,8 @@ class Pieces(NamedTuple):
     starts: IntArray
     ends: IntArray
 
-    def at(self, wanted: BoolArray | slice) -> Pieces:
-        """Return some of the pieces, by a mask or a slice."""
+    def at(self, wanted: BoolArray | IntArray | slice) -> Pieces:
+        """Return some of the pieces, by a mask, their numbers or a slice."""
         return Pieces(self.text, self.starts[wanted], self.ends[wanted])
 
 
@@ -100,8 +100,9 @@ def cut_rows(text: bytes, grammar: Grammar) -> SparseRows | None:
     if 2 * np.count_nonzero(is_index) == len(is_index):  # no labels
         label_pieces, index_pieces, value_pieces = map(pieces.at, (slice(0), slice(0, None, 2), slice(1, None, 2)))
     else:
-        is_value = np.roll(is_index, 1)
-        label_pieces, index_pieces, value_pieces = map(pieces.at, (~(is_index | is_value), is_index, is_value))
+        indices = np.flatnonzero(is_index)
+        is_index[indices + 1] = True  # a value follows each index, and all other pieces are labels
+        label_pieces, index_pieces, value_pieces = map(pieces.at, (np.flatnonzero(~is_index), indices, indices + 1))
     labels, columns = integers(label_pieces), integers(index_pieces)
     label_starts, row_starts = (
         np.concatenate(([0], np.searchsorted(part.starts, row_ends))) for part in (label_pieces, index_pieces)
@@ -120,16 +121,16 @@ def integers(pieces: Pieces) -> IntArray | None:
     """Return the pieces as integers, or None if one has anything but digits, or too many."""
     lengths = pieces.ends - pieces.starts
     longest = int(lengths.max(initial=0))
-    if longest > _MOST_DIGITS:
+    if longest > _MAX_DIGITS:
         return None
     text = np.frombuffer(pieces.text, dtype=np.uint8)
     total = np.zeros(len(lengths), dtype=np.intp)
-    for place in range(longest):
+    for power in range(longest):
         # In a shorter piece its first digit is read instead, and counted as zero.
-        digits = text[np.maximum(pieces.ends - 1 - place, pieces.starts)] - np.uint8(ord("0"))
+        digits = text[np.maximum(pieces.ends - 1 - power, pieces.starts)] - np.uint8(ord("0"))
         if (digits > 9).any():
             return None
-        total += np.where(lengths > place, digits, np.intp(0)) * 10**place
+        total += np.where(lengths > power, digits, np.intp(0)) * 10**power
     return total
 
 
@@ -155,9 +156,9 @@ def entry_arrays(rows: Iterable[Mapping[int, float]]) -> tuple[IntArray, IntArra
 
 def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> SparseMatrix:
     """Return a sparse matrix whose row i has the entries from ``starts[i]`` on; zeros are not stored."""
-    kept = values != 0
-    if not kept.all():
-        starts, columns, values = np.concatenate(([0], np.cumsum(kept)))[starts], columns[kept], values[kept]
+    nonzero = values != 0
+    if not nonzero.all():
+        starts, columns, values = np.concatenate(([0], np.cumsum(nonzero)))[starts], columns[nonzero], values[nonzero]
     # 32 bits are enough for a chunk of rows, and many of scikit-learn's estimators accept no others.
     parts = (values, columns.astype(np.int32), starts.astype(np.int32))
     return csr_array(parts, shape=(len(starts) - 1, width))

@@ -4,7 +4,8 @@ Both write a row as ``LABEL,LABEL INDEX:VALUE INDEX:VALUE``. In svmlight, ``# co
 not a row. An XC file begins with a header ``ROWS FEATURES LABELS``, its features and labels are numbered from 0, and a
 blank line is a row; the header shows if the file was cut at the end of a line.
 
-Plain rows are parsed many at a time (`labelrace.streams.sparse_rows`), others one by one, which finds the exact error.
+Plain rows are parsed many at a time by NumPy (`labelrace.streams.sparse_rows`, which ARFF files share); scikit-learn's
+reader takes two to three times as long. Other rows are parsed one by one, which finds the exact error.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from typing import IO, Literal, TypeAlias, cast
 
 import numpy as np
 
-from labelrace.base.files import write_whole
+from labelrace.base.files import write_atomic
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import canonical_rows, finite_number, number_texts, read_lines, write_lines
-from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, rebatch
-from labelrace.streams.files import MOST_COLUMNS, SPARSE_BLOCK, Place, byte_blocks, new_data, open_data
+from labelrace.streams.dataset import Batch, FileStream, Stream, canonical_rows, file_stream, rebatch
+from labelrace.streams.files import MAX_COLUMNS, Location, new_data, open_data
+from labelrace.streams.lines import SPARSE_BLOCK, byte_blocks, finite_number, number_texts, read_lines, write_lines
 from labelrace.streams.schema import (
+    FileSchema,
     NumberedNames,
-    Schema,
     label_names_from,
     read_schema,
     schema_path,
@@ -48,9 +49,9 @@ _COMMENT = re.compile(rb"#[^\n]*")
 
 _HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
 _LONGEST_HEADER = 1000
-_MOST_DIGITS_OF_SIZE = 18
-_ANY = range(MOST_COLUMNS + 1)
-_MOST_DIGITS_OF_ID = len(str(MOST_COLUMNS))
+_MAX_DIGITS_OF_SIZE = 18
+_ANY = range(MAX_COLUMNS + 1)
+_MAX_DIGITS_OF_ID = len(str(MAX_COLUMNS))
 
 
 def open_svmlight(
@@ -98,7 +99,7 @@ def open_svmlight(
     # Without a scan: labels mostly begin with 0 and features with 1.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
-        features = found_labels = (MOST_COLUMNS + 1, -1)
+        features = found_labels = (MAX_COLUMNS + 1, -1)
         for rows in _parsed(path, _ANY, _ANY, _CHUNK_ROWS, with_values=False):
             features, found_labels = _extended(features, rows.columns), _extended(found_labels, rows.labels)
         if n_features is None:
@@ -127,9 +128,9 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
     schema = read_schema(path) if labels is None else None
     if schema is None:
         label_names = label_names_from(labels, n_labels, 0, path)
-        schema = Schema(NumberedNames("x", 0, n_features), label_names, {}, {})
+        schema = FileSchema(NumberedNames("x", 0, n_features), label_names, {}, {})
     if (len(schema.features), len(schema.labels)) != (n_features, n_labels):
-        raise Place(path, 1).error(
+        raise Location(path, 1).error(
             f"{n_features} features and {n_labels} labels, but {schema_path(path).name} beside the file is "
             f"about {len(schema.features)} and {len(schema.labels)}; remove it if it belongs to other data"
         )
@@ -165,7 +166,7 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
         file.write(f"{rows} {stream.n_features} {stream.n_labels}\n".encode())
         body.seek(0)
         shutil.copyfileobj(body, file)
-        write_whole(schema_path(path), schema)
+        write_atomic(schema_path(path), schema)
     return rows
 
 
@@ -200,10 +201,10 @@ def _parsed(
             return None
         return rows if is_xc else _without_blanks(rows)
 
-    def row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
-        ids, entries = parse_row(line if is_xc else line.partition(b"#")[0], place)
-        _check_range(ids, labels, "label", place)
-        _check_range(entries, features, "feature", place)
+    def row(line: bytes, location: Location) -> tuple[list[int], dict[int, float]]:
+        ids, entries = parse_row(line if is_xc else line.partition(b"#")[0], location)
+        _check_range(ids, labels, "label", location)
+        _check_range(entries, features, "feature", location)
         return ids, entries
 
     with open_data(path) as file:
@@ -217,15 +218,15 @@ def _parsed(
 def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
     """Return the numbers of rows, features and labels."""
     header = _HEADER.fullmatch(file.readline(_LONGEST_HEADER))
-    place = Place(path, 1)
+    location = Location(path, 1)
     if header is None:
-        raise place.error("expected the numbers of rows, features and labels; write them as ROWS FEATURES LABELS")
-    if max(map(len, header.groups())) > _MOST_DIGITS_OF_SIZE:
-        raise place.error("the numbers of rows, features and labels cannot be so large")
+        raise location.error("expected the numbers of rows, features and labels; write them as ROWS FEATURES LABELS")
+    if max(map(len, header.groups())) > _MAX_DIGITS_OF_SIZE:
+        raise location.error("the numbers of rows, features and labels cannot be so large")
     rows, features, labels = map(int, header.groups())
-    if max(features, labels) > MOST_COLUMNS:
-        raise place.error(
-            f"{features} features and {labels} labels; more than {MOST_COLUMNS} cannot be, so the header is damaged"
+    if max(features, labels) > MAX_COLUMNS:
+        raise location.error(
+            f"{features} features and {labels} labels; more than {MAX_COLUMNS} cannot be, so the header is damaged"
         )
     return rows, features, labels
 
@@ -250,10 +251,10 @@ def _are_in(allowed: range, ids: IntArray) -> bool:
     return not ids.size or (int(ids.min()) in allowed and int(ids.max()) in allowed)
 
 
-def _check_range(ids: Iterable[int], allowed: range, what: str, place: Place) -> None:
+def _check_range(ids: Iterable[int], allowed: range, what: str, location: Location) -> None:
     for number in ids:
         if number not in allowed:
-            raise place.error(
+            raise location.error(
                 f"{what} {number} is out of range; there are {len(allowed)} {what}s, numbered from {allowed.start}. "
                 "Correct the number, or what the file or the call says about the numbers"
             )
@@ -303,38 +304,38 @@ def join_rows(rows: list[tuple[list[int], dict[int, float]]]) -> SparseRows:
     return SparseRows(label_starts, labels, *entry_arrays(entries for _, entries in rows))
 
 
-def parse_row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
+def parse_row(line: bytes, location: Location) -> tuple[list[int], dict[int, float]]:
     """Return the labels of a row and its values by their columns, or raise the exact error."""
     tokens = line.split()
     ids = list[int]()
     if tokens and b":" not in tokens[0]:
-        ids = [_identifier(text, "label id", place) for text in tokens.pop(0).split(b",")]
+        ids = [_identifier(text, "label id", location) for text in tokens.pop(0).split(b",")]
     entries: dict[int, float] = {}
     for token in tokens:
         index, colon, text = token.partition(b":")
         if not colon:
-            raise place.error(
+            raise location.error(
                 f"expected INDEX:VALUE, found {_shown(token)}; a row is LABEL,LABEL INDEX:VALUE INDEX:VALUE, "
                 "or the file is cut here"
             )
-        column = _identifier(index, "feature index", place)
+        column = _identifier(index, "feature index", location)
         if column in entries:
-            raise place.error(f"index {column} appears twice; give each feature one value")
+            raise location.error(f"index {column} appears twice; give each feature one value")
         value = finite_number(text.decode("utf-8", "replace"))
         if not text:
-            raise place.error(f"index {column} has no value; write INDEX:VALUE, or the file is cut here")
+            raise location.error(f"index {column} has no value; write INDEX:VALUE, or the file is cut here")
         if value is None:
-            raise place.error(f"{_shown(text)} is not a finite number, as index {column} needs")
+            raise location.error(f"{_shown(text)} is not a finite number, as index {column} needs")
         entries[column] = value
     return ids, entries
 
 
-def _identifier(text: bytes, what: str, place: Place) -> int:
+def _identifier(text: bytes, what: str, location: Location) -> int:
     if not text.isdigit():
-        raise place.error(f"{_shown(text)} is not a {what}; write a whole number, 0 or more")
+        raise location.error(f"{_shown(text)} is not a {what}; write a whole number, 0 or more")
     digits = text.lstrip(b"0")
-    if len(digits) > _MOST_DIGITS_OF_ID or int(digits or b"0") > MOST_COLUMNS:
-        raise place.error(f"{what} {_shown(text)} is too large; more than {MOST_COLUMNS} cannot be")
+    if len(digits) > _MAX_DIGITS_OF_ID or int(digits or b"0") > MAX_COLUMNS:
+        raise location.error(f"{what} {_shown(text)} is too large; more than {MAX_COLUMNS} cannot be")
     return int(digits or b"0")
 
 

@@ -27,7 +27,7 @@ from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
 
 # Rows are generated in chunks: the approximate number of values, which bounds the memory, and the most rows.
-_CELLS, _MOST_ROWS = 1 << 19, 1024
+_CELLS, _MAX_ROWS = 1 << 19, 1024
 _INTEGERS = {"n_rows": 1, "n_features": 1, "n_labels": 1, "n_factors": 2, "seed": 0}
 _POPULARITY = 0.7  # Zipf exponent of the words
 _CONTRAST = 2.5  # how much the topics differ in the words they use: standard deviation of log frequencies
@@ -163,7 +163,7 @@ class SyntheticStream:
 
     def _chunks(self) -> Iterator[Batch]:
         structure = _draw_structure(self)
-        size = min(max(_CELLS // structure.cells, 1), _MOST_ROWS)
+        size = min(max(_CELLS // structure.cells, 1), _MAX_ROWS)
         for start in range(0, self.n_rows, size):
             yield _draw_rows(self, structure, np.arange(start, min(start + size, self.n_rows)))
 

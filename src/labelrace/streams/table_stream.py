@@ -13,17 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelrace.base import limits
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import sparse_marks
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import finite_number, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
-from labelrace.streams.files import Place, chunked
-from labelrace.streams.jsonl import JsonTable, not_a_feature
+from labelrace.streams.delimited import number_matrix
+from labelrace.streams.files import Location
+from labelrace.streams.jsonl import JsonFile, not_a_feature
+from labelrace.streams.lines import chunked, finite_number
 from labelrace.streams.schema import (
-    Choice,
-    Given,
+    ColumnChoice,
     LabelSource,
+    TableOptions,
     choose_labels,
     list_column,
     read_schema,
@@ -32,9 +33,9 @@ from labelrace.streams.schema import (
 )
 from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.tabular import (
-    ArrowTable,
-    CsvTable,
-    Table,
+    ArrowFile,
+    CsvFile,
+    TableFile,
     Types,
     is_list,
     is_number,
@@ -112,8 +113,8 @@ def open_csv(
         separator = str(schema.options.get("separator", separator))
     if not separator:
         raise ValueError("separator= must not be empty")
-    table = CsvTable(path, delimiter=delimiter, missing=missing)
-    given = Given(labels, label_names, values, nominal).or_schema(schema)
+    table = CsvFile(path, delimiter=delimiter, missing=missing)
+    given = TableOptions(labels, label_names, values, nominal).or_schema(schema)
     choice = choose_labels(table.names, given.labels, path)
     guessed = table.types() if given.values is None and choice.features else {}
     texts = {name for name, kind in guessed.items() if kind != pa.float64()} | {*given.nominal, *(given.values or ())}
@@ -122,11 +123,11 @@ def open_csv(
     if choice.lists is not None:
         types[choice.lists] = pa.string()
     unknown = [name for name in choice.features if given.values is None and name in texts]
-    found = _scan_table(table, types, unknown, given, choice.lists, separator)
+    scan = _scan_table(table, types, unknown, given, choice.lists, separator)
     for name in unknown:
-        if name not in found.values:
+        if name not in scan.values:
             types[name] = pa.float64()  # the first block had no value, and the others had numbers
-    return _stream(table, types, given, choice, found, separator)
+    return _stream(table, types, given, choice, scan, separator)
 
 
 def open_jsonl(
@@ -171,20 +172,20 @@ def open_jsonl(
     ([[1.5, 0.0], [0.0, 2.0]], [[1, 1], [0, 0]])
     """
     path = Path(path)
-    given = Given(labels, label_names, values, nominal)
+    given = TableOptions(labels, label_names, values, nominal)
     schema = read_schema(path) if labels is None else None
     if schema is not None:
         given = given.or_schema(schema)
         # A schema of numbered names is short, however many it claims; each name takes memory.
         limits.BYTES.check(_NAME_BYTES * len(schema.features), f"{schema_path(path)}")
         feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
-    table = JsonTable(path, nominal=nominal)
+    table = JsonFile(path, nominal=nominal)
     lists = list_column(given.labels, path)
     names = None if feature_names is None else [*feature_names, *_label_keys(given.labels, lists)]
     types = {} if lists is None else {lists: _LISTS}
-    found = _Found({}, set())
+    scan = Scan({}, set())
     if names is None or given.values is None or (lists is not None and given.label_names is None):
-        found, keys = (_scan_objects if sparse else _scan_keys)(table, types, lists)
+        scan, keys = (_scan_objects if sparse else _scan_keys)(table, types, lists)
         names = keys if names is None else names
     for name in names:
         if name in (given.values or ()):
@@ -193,7 +194,7 @@ def open_jsonl(
             types[name] = pa.float64()
     choice = choose_labels(names, given.labels, path)
     types |= {name: pa.float64() for name in choice.labels if not pa.types.is_boolean(types[name])}
-    return _stream(table, {name: types[name] for name in names}, given, choice, found, sparse=sparse)
+    return _stream(table, {name: types[name] for name in names}, given, choice, scan, sparse=sparse)
 
 
 def open_arrow(
@@ -218,10 +219,10 @@ def open_arrow(
         a list of texts or whole numbers.
     """
     path = Path(path)
-    table = ArrowTable(path)
+    table = ArrowFile(path)
     metadata, types = table.schema.metadata or {}, table.types()
     schema = schema_from(metadata[SCHEMA_KEY], path) if SCHEMA_KEY in metadata else None
-    given = Given(labels, label_names, values, nominal).or_schema(schema)
+    given = TableOptions(labels, label_names, values, nominal).or_schema(schema)
     choice = choose_labels(tuple(types), given.labels, path)
     if choice.lists is not None and not is_list(types[choice.lists]):
         raise DataFormatError(
@@ -229,26 +230,31 @@ def open_arrow(
             f"labels=[{choice.lists!r}]"
         )
     texts = [name for name in choice.features if is_text(types[name]) or name in given.nominal]
-    found = _scan_table(table, types, texts if given.values is None else [], given, choice.lists)
+    scan = _scan_table(table, types, texts if given.values is None else [], given, choice.lists)
     for name in (*choice.features, *choice.labels):
-        if name not in (given.values or ()) and name not in found.values and not is_number(types[name]):
+        if name not in (given.values or ()) and name not in scan.values and not is_number(types[name]):
             raise DataFormatError(
                 f"{path}: column {name!r} holds {types[name]}, which is no number; leave it out, convert it, or "
                 "correct labels="
             )
-    return _stream(table, types, given, choice, found)
+    return _stream(table, types, given, choice, scan)
 
 
-class _Found(NamedTuple):
-    """What a scan has found: the sorted texts of nominal columns, and the labels in label lists."""
+class Scan(NamedTuple):
+    """The result of a scan: the sorted texts of nominal columns, and the labels in label lists."""
 
     values: Mapping[str, tuple[str, ...]]
     labels: set[str]
 
 
 def _scan_table(
-    table: Table, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
-) -> _Found:
+    table: TableFile,
+    types: Types,
+    texts: list[str],
+    given: TableOptions,
+    lists: str | None,
+    separator: str | None = None,
+) -> Scan:
     """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given.
 
     A column without any text has no values; in CSV it is a column of numbers after all.
@@ -257,7 +263,7 @@ def _scan_table(
     wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
     values, labels = {name: set[str]() for name in texts}, set[str]()
     # In other formats, numbers and texts have different types.
-    kinds = {name: set[str]() for name in texts if isinstance(table, CsvTable) and name not in given.nominal}
+    kinds = {name: set[str]() for name in texts if isinstance(table, CsvFile) and name not in given.nominal}
     for rows, lines in table.batches(_CHUNK_ROWS, wanted) if wanted else ():
         for name, known in values.items():
             column = rows.column(name).cast(pa.string())
@@ -267,12 +273,12 @@ def _scan_table(
                 if {"numbers", "text"} <= kinds[name]:
                     others = "numbers" if _kind_of(text) == "text" else "text"
                     line = lines[pc.index(column, text).as_py()]
-                    raise table.place(line).error(mixed_column(name, text, others))
+                    raise table.location(line).error(mixed_column(name, text, others))
             known.update(new)
         if lists is not None:
             labels.update(*_label_lists(rows.column(lists), separator))
-    nominal = {name: found for name, found in values.items() if found and "text" in kinds.get(name, {"text"})}
-    return _Found({name: tuple(sorted(found)) for name, found in nominal.items()}, labels)
+    nominal = {name: known for name, known in values.items() if known and "text" in kinds.get(name, {"text"})}
+    return Scan({name: tuple(sorted(known)) for name, known in nominal.items()}, labels)
 
 
 def _kind_of(text: str) -> str:
@@ -281,7 +287,7 @@ def _kind_of(text: str) -> str:
     return "text" if number is None else "either" if np.isnan(number) else "numbers"
 
 
-def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+def _scan_keys(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]]:
     """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
     keys, texts, labels = dict[str, None](), dict[str, set[str]](), set[str]()
     for rows, lines in table.batches(_CHUNK_ROWS, types, grow=True):
@@ -294,26 +300,26 @@ def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Foun
                 texts.setdefault(key, set()).update(column.unique().drop_null().to_pylist())
             elif pa.types.is_list(column.type) and column.null_count < len(column):
                 first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
-                raise not_a_feature(key, column[first].as_py(), table.place(lines[first]))
-    return _Found({key: tuple(sorted(found)) for key, found in texts.items() if found}, labels), list(keys)
+                raise not_a_feature(key, column[first].as_py(), table.location(lines[first]))
+    return Scan({key: tuple(sorted(known)) for key, known in texts.items() if known}, labels), list(keys)
 
 
-def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+def _scan_objects(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]]:
     """Scan as `_scan_keys` does, for sparse rows: an absent text is the empty one."""
     counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
     for lines, rows in table.objects(_CHUNK_ROWS):
         n_rows += len(rows)
         for row, line in zip(rows, lines, strict=True):
-            for key, cell in table.cells(row, types, table.place(line), grow=True).items():
+            for key, cell in table.cells(row, types, table.location(line), grow=True).items():
                 counts[key] = counts.get(key, 0) + 1
                 if key == lists:
                     labels.update(cell or ())
                 elif isinstance(cell, list):
-                    raise not_a_feature(key, cell, table.place(line))
+                    raise not_a_feature(key, cell, table.location(line))
                 elif isinstance(cell, str):
                     texts.setdefault(key, set()).add(cell)
-    values = {key: tuple(sorted(found | ({""} if counts[key] < n_rows else set()))) for key, found in texts.items()}
-    return _Found(values, labels), list(counts)
+    values = {key: tuple(sorted(known | ({""} if counts[key] < n_rows else set()))) for key, known in texts.items()}
+    return Scan(values, labels), list(counts)
 
 
 def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
@@ -327,9 +333,9 @@ def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
 class _Layout(NamedTuple):
     """The columns of a table, prepared for reading rows; ``codes`` has the texts of each nominal column."""
 
-    table: Table
+    table: TableFile
     types: Types
-    choice: Choice
+    choice: ColumnChoice
     codes: dict[str, tuple[str, ...]]
     label_names: tuple[str, ...]
     separator: str | None
@@ -351,11 +357,11 @@ def _label_keys(labels: LabelSource, lists: str | None) -> Sequence[str]:
 
 
 def _stream(
-    table: Table,
+    table: TableFile,
     types: Types,
-    given: Given,
-    choice: Choice,
-    found: _Found,
+    given: TableOptions,
+    choice: ColumnChoice,
+    scan: Scan,
     separator: str | None = None,
     *,
     sparse: bool = False,
@@ -364,12 +370,14 @@ def _stream(
     path = table.path
     unknown = sorted({*(given.values or ()), *given.nominal}.difference(choice.features))
     if unknown:
-        raise DataFormatError(f"{path}: no features are called {shown(unknown)}, though nominal= or values= says so")
-    values = found.values if given.values is None else given.values
+        raise DataFormatError(
+            f"{path}: no features are called {quoted_list(unknown)}, though nominal= or values= says so"
+        )
+    values = scan.values if given.values is None else given.values
     codes = {name: tuple(values[name]) for name in choice.features if name in values}
     label_names = choice.labels
     if choice.lists is not None:
-        label_names = tuple(given.label_names if given.label_names is not None else sorted(found.labels))
+        label_names = tuple(given.label_names if given.label_names is not None else sorted(scan.labels))
         if not label_names:
             raise DataFormatError(f"{path}: no row has a label in column {choice.lists!r}; give label_names=")
     layout = _Layout(table, types, choice, codes, label_names, separator)
@@ -396,7 +404,7 @@ def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batc
     except _CellError as wrong:
         if wrong.row:
             yield from _matrices(rows.slice(0, wrong.row), lines, layout)
-        raise layout.table.place(lines[wrong.row]).error(wrong.message) from None
+        raise layout.table.location(lines[wrong.row]).error(wrong.message) from None
     yield X, Y
 
 
@@ -457,33 +465,33 @@ def _unknown_label(name: str, n_labels: int) -> str:
 
 def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
     """Yield the rows of a JSONL file as sparse X and Y, where an absent key is zero; before an error those above it."""
-    table = cast("JsonTable", layout.table)
+    table = cast("JsonFile", layout.table)
     features = {name: column for column, name in enumerate(layout.choice.features)}
     labels = {name: column for column, name in enumerate(layout.label_names)}
     codes = {name: {text: float(i) for i, text in enumerate(texts)} for name, texts in layout.codes.items()}
 
-    def entries_of(row: dict[str, Any], place: Place) -> tuple[dict[int, float], dict[int, float]]:
+    def entries_of(row: dict[str, Any], location: Location) -> tuple[dict[int, float], dict[int, float]]:
         """Return the features and the labels of a row by their columns, or raise the exact error."""
-        cells = table.cells(row, layout.types, place, grow=False)
+        cells = table.cells(row, layout.types, location, grow=False)
         names = (cells.pop(layout.choice.lists, None) or []) if layout.choice.lists is not None else []
         for name in names:
             if name not in labels:
-                raise place.error(_unknown_label(name, len(labels)))
+                raise location.error(_unknown_label(name, len(labels)))
         values, marks = dict[int, float](), {labels[name]: 1.0 for name in names}
         for name, cell in cells.items():
             value = np.nan if cell is None else codes[name].get(cell) if name in codes else cell
             if value is None:
-                raise place.error(f"{cell!r} is not among the {len(codes[name])} values of key {name!r}")
+                raise location.error(f"{cell!r} is not among the {len(codes[name])} values of key {name!r}")
             if name in features:
                 values[features[name]] = value
             elif value in (0, 1):
                 marks[labels[name]] = value
             else:
-                raise place.error(_wrong_label(name, value))
+                raise location.error(_wrong_label(name, value))
         return values, marks
 
     for lines, rows in table.objects(size):
-        places = map(table.place, lines)
-        for entries in chunked(entries_of(row, place) for row, place in zip(rows, places, strict=True)):
+        locations = map(table.location, lines)
+        for entries in chunked(entries_of(row, location) for row, location in zip(rows, locations, strict=True)):
             X = csr_rows(*entry_arrays(values for values, _ in entries), len(features))
             yield X, csr_rows(*entry_arrays(marks for _, marks in entries), len(labels)).astype(np.int8)

@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyarrow import csv
 from scipy.sparse import issparse
 
-from labelrace.base.files import write_whole
-from labelrace.streams.cells import canonical_rows, check_distinct, code_texts, entry_texts
-from labelrace.streams.dataset import Stream, nominal_texts
+from labelrace.base.files import write_atomic
+from labelrace.streams.dataset import Stream, canonical_rows, check_distinct, nominal_texts
 from labelrace.streams.files import new_data, plain_path
+from labelrace.streams.lines import code_texts, entry_texts
 from labelrace.streams.schema import schema_path, schema_text
 from labelrace.streams.table_stream import SCHEMA_KEY
 from labelrace.streams.tabular import delimiter_of
@@ -74,7 +74,7 @@ def _write_columns(stream: Stream, path: Path, batch_size: int, label_column: st
                     columns.append([*lists] if separator is None else [separator.join(names) for names in lists])
                 writer.write_table(pa.table(columns, schema=schema))
         if isinstance(writer, csv.CSVWriter):
-            write_whole(schema_path(path), text)
+            write_atomic(schema_path(path), text)
     return rows
 
 
@@ -116,7 +116,7 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
         options: dict[str, bool | str] = {"sparse": sparse}
         if label_column is not None:
             options["label_column"] = label_column
-        write_whole(schema_path(path), schema_text(stream, **options))
+        write_atomic(schema_path(path), schema_text(stream, **options))
     return rows
 
 

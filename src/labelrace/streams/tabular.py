@@ -1,8 +1,9 @@
 """Tables as Arrow tables: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
 
-`open_table` gives a `Table`, whose `batches` yield Arrow tables in bounded memory, with the line of each row. Blocks
-of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented (quotes
-within cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an error.
+`open_table` gives a `TableFile`, whose `batches` yield Arrow tables in bounded memory, with the line of each row.
+Blocks of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented
+(quotes within cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an
+error.
 """
 
 from __future__ import annotations
@@ -18,18 +19,11 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from labelrace.base.parameters import repeated, shown
+from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
-from labelrace.streams.files import (
-    Place,
-    byte_blocks,
-    chunked,
-    foreign,
-    open_data,
-    plain_path,
-    seekable_data,
-)
+from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.files import Location, as_format_errors, open_data, plain_path, seekable_data
+from labelrace.streams.lines import byte_blocks, chunked, finite_number
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
@@ -48,7 +42,7 @@ class TableBatch(NamedTuple):
     lines: Sequence[int]
 
 
-class Table(ABC):
+class TableFile(ABC):
     """A file of rows with named columns.
 
     Attributes
@@ -72,12 +66,12 @@ class Table(ABC):
         declares, or that its first block suggests: a later cell that does not fit is an error, which names the line.
         """
 
-    def place(self, line: int) -> Place:
+    def location(self, line: int) -> Location:
         """Return a line (or row) of this file, to name in an error."""
-        return Place(self.path, line, self.unit)
+        return Location(self.path, line, self.unit)
 
 
-def open_table(path: Path, **options: Any) -> Table:
+def open_table(path: Path, **options: Any) -> TableFile:
     """Open a table by its suffix.
 
     Parameters
@@ -86,7 +80,7 @@ def open_table(path: Path, **options: Any) -> Table:
         ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
         ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
     **options
-        Those of the class of the format, such as `CsvTable`.
+        Those of the class of the format, such as `CsvFile`.
 
     Raises
     ------
@@ -95,13 +89,13 @@ def open_table(path: Path, **options: Any) -> Table:
     """
     suffix = plain_path(path).suffix.lower()
     if suffix in _JSON:
-        from labelrace.streams.jsonl import JsonTable  # which builds on this module
+        from labelrace.streams.jsonl import JsonFile  # which builds on this module
 
-        return JsonTable(path, **options)
+        return JsonFile(path, **options)
     if suffix in _ARROW:
-        return ArrowTable(path, **options)
+        return ArrowFile(path, **options)
     if not suffix or suffix in _CSV:
-        return CsvTable(path, **options)
+        return CsvFile(path, **options)
     raise DataFormatError(
         f"{path}: cannot read files of type {suffix!r} as tables; known types are {', '.join(_CSV + _JSON + _ARROW)}, "
         "and those with .gz or .bz2 behind"
@@ -133,7 +127,7 @@ def delimiter_of(path: Path) -> str:
     return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
 
 
-class CsvTable(Table):
+class CsvFile(TableFile):
     """A CSV or TSV file, in UTF-8 and with a header.
 
     Columns of type ``bool`` may hold 1, 0, true and false; if they hold other numbers, these are read.
@@ -162,7 +156,7 @@ class CsvTable(Table):
         return {name: _kind(first.rows.column(name).to_pylist()) if first else pa.null() for name in self.names}
 
     def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
-        """Yield the rows; see `Table`."""
+        """Yield the rows; see `TableFile`."""
         wanted = self.types() if types is None else types
         types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
         with open_data(self.path) as file:
@@ -208,12 +202,12 @@ class CsvTable(Table):
                     row = next(reader, [])
                 except csv.Error as error:
                     what = f"not a valid row ({error}); correct the quotes, or the file is cut here"
-                    raise self.place(line + reader.line_num).error(what) from error
+                    raise self.location(line + reader.line_num).error(what) from error
                 if row and len(row) != len(self.names):
                     what = f"{len(self.names)} columns; correct the row, or the file is cut here"
                     if len(self.names) == 1:
                         what = "one column; give the delimiter that separates columns, or correct the row"
-                    raise self.place(line + reader.line_num).error(
+                    raise self.location(line + reader.line_num).error(
                         f"the row has {len(row)} cells, but the header has {what}"
                     )
                 if row:
@@ -230,7 +224,7 @@ class CsvTable(Table):
                 what = mixed_column(misfit, cell, "numbers")
                 if pa.types.is_boolean(types[misfit]):  # a label
                     what = f"{cell[:40]!r} is not a finite number, as column {misfit!r} needs"
-                raise self.place(lines[batch.num_rows]).error(what)
+                raise self.location(lines[batch.num_rows]).error(what)
         return line + reader.line_num
 
     def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
@@ -240,19 +234,19 @@ class CsvTable(Table):
             for row in filter(None, reader):
                 return row, reader.line_num
         except csv.Error as error:
-            raise self.place(reader.line_num).error(f"not a valid header ({error}); correct the quotes") from error
-        raise self.place(1).error("the file is empty; a header of column names must come first")
+            raise self.location(reader.line_num).error(f"not a valid header ({error}); correct the quotes") from error
+        raise self.location(1).error("the file is empty; a header of column names must come first")
 
     def _decoded(self, raw_lines: Iterable[bytes], line: int) -> Iterator[str]:
         for number, raw in enumerate(raw_lines, start=line + 1):
             try:
                 text = raw.decode()
             except UnicodeDecodeError as error:
-                raise self.place(number).error(f"not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+                raise self.location(number).error(f"not UTF-8 text ({error.reason}); save the file as UTF-8") from error
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-class ArrowTable(Table):
+class ArrowFile(TableFile):
     """A Parquet file, or an Arrow file (Feather, version 2), whose columns have types already.
 
     Memory is bounded by the size of the file's row groups or record batches.
@@ -279,7 +273,7 @@ class ArrowTable(Table):
         return dict(zip(self.schema.names, self.schema.types, strict=True))
 
     def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
-        """Yield the rows, of their own types; see `Table`."""
+        """Yield the rows, of their own types; see `TableFile`."""
         names, first = list(self.schema.names if types is None else types), 1
         with self._opened() as file:
             if self._is_parquet:
@@ -297,7 +291,7 @@ class ArrowTable(Table):
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         kind = "Parquet" if self._is_parquet else "Arrow"
-        with seekable_data(self.path) as file, foreign(self.path, kind):
+        with seekable_data(self.path) as file, as_format_errors(self.path, kind):
             if self._is_parquet:
                 from pyarrow.parquet import ParquetFile  # here, as importing it is slow
 
@@ -308,7 +302,7 @@ class ArrowTable(Table):
 
 def _check_names(names: Sequence[str], path: Path) -> None:
     if twice := repeated(names):
-        raise DataFormatError(f"{path}: columns have the same name: {shown(sorted(twice))}; rename them")
+        raise DataFormatError(f"{path}: columns have the same name: {quoted_list(sorted(twice))}; rename them")
 
 
 def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, str | None]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from labelrace.tables.features import TableFeatures
 from labelrace.tables.kinds import Column
+from labelrace.tables.read import file_tables, table_batches, text_tables
 from labelrace.tables.state import TagCounts
 from labelrace.tables.tagger import Tagger
-from labelrace.tables.tags import batches_of, file_tables, joined, tagged_dataset, text_tables
+from labelrace.tables.tags import join_tags, tagged_dataset
 
 __all__ = [
     "Column",
     "TableFeatures",
     "TagCounts",
     "Tagger",
-    "batches_of",
     "file_tables",
-    "joined",
+    "join_tags",
+    "table_batches",
     "tagged_dataset",
     "text_tables",
 ]

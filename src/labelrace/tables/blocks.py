@@ -50,7 +50,7 @@ class Block(NamedTuple):
     min_rows: int = 1  # in how many rows its words must have been to get a column of the matrix
 
 
-def block_of(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
+def make_block(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
     """Return the block of a column, and the rows of cells that do not fit and count as missing."""
     if column.kind == "number":
         return _number(column, cells, moments)
@@ -122,10 +122,10 @@ def add_moments(moments: Moments, cells: Cells) -> Moments:
     if not len(numbers):
         return moments
     mean = float(numbers.mean())
-    return merged_moments(moments, Moments(float(len(numbers)), mean, float(np.square(numbers - mean).sum())))
+    return merge_moments(moments, Moments(float(len(numbers)), mean, float(np.square(numbers - mean).sum())))
 
 
-def merged_moments(one: Moments, other: Moments) -> Moments:
+def merge_moments(one: Moments, other: Moments) -> Moments:
     """Return the moments of the numbers of both."""
     total = one.n + other.n
     if not total:
@@ -145,7 +145,7 @@ def moments_since(start: Moments, end: Moments) -> Moments:
     return Moments(n, mean, max(square, 0.0))
 
 
-def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
+def encode_block(column: Column, cells: Cells, encoder: Encoder) -> Block:
     """Return the block that a user's encoder makes of a column, with rows of length one."""
     if not callable(encoder):
         raise ValueError(
@@ -162,7 +162,7 @@ def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
     if column.width and array.shape[1] != column.width:
         raise ValueError(
             f"The encoder of the column {column.name!r} must give {column.width} numbers for a text, as it did when "
-            f"they were learned, got {array.shape[1]}: give that encoder, or learn anew."
+            f"they were learned, got {array.shape[1]}: give that encoder, or call fit to start over."
         )
     lengths = np.linalg.norm(array, axis=1, keepdims=True)
     names = [str(i) for i in range(array.shape[1])]
@@ -170,7 +170,7 @@ def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
     return Block(matrix, hash_names(f"{column.name}[]", names), [f"{column.name}[{name}]" for name in names])
 
 
-def finished(block: Block, columns: Array, rows_before: FloatArray, n_before: float) -> SparseMatrix:
+def finish_block(block: Block, columns: Array, rows_before: FloatArray, n_before: float) -> SparseMatrix:
     """Weight words by how rare they were, scale rows to length one, and leave out words without a column.
 
     The weight of a word is ``sqrt(1 + log((1 + n) / (1 + df)))``, where ``df`` of the ``n`` rows before had it. The
@@ -184,9 +184,9 @@ def finished(block: Block, columns: Array, rows_before: FloatArray, n_before: fl
         n_words = np.diff(matrix.indptr)
         lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(n_words)), n_words), values**2, len(n_words)))
         values = values / np.repeat(np.where(lengths > 0, lengths, 1.0), n_words)
-    kept = has_column[matrix.indices]
-    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
-    return scipy.sparse.csr_array((values[kept], matrix.indices[kept], ends), shape=matrix.shape)
+    mask = has_column[matrix.indices]
+    ends = np.concatenate([[0], np.cumsum(mask)])[matrix.indptr]
+    return scipy.sparse.csr_array((values[mask], matrix.indices[mask], ends), shape=matrix.shape)
 
 
 def _nested(cells: Cells) -> list[int]:

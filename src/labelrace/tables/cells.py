@@ -1,4 +1,4 @@
-"""Tables of any library as columns of cells, and cells as texts, numbers, dates and lists.
+"""The cells of a column as texts, numbers, dates and lists.
 
 A column is a list of Python values with None for missing ones, or an array of floats (NaN if missing), or an array of
 ``datetime64``. What a column means is decided in `labelrace.tables.kinds`.
@@ -10,16 +10,13 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import date, datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from labelrace.base.parameters import repeated
 from labelrace.typing import Array, FloatArray
 
 Cells: TypeAlias = list[Any] | Array
@@ -33,147 +30,6 @@ _SEQUENCES = (list, tuple, set, frozenset, np.ndarray)
 _FORMATTED = re.compile(r"(-?)[$€£¥]?\s?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?[%$€£¥]?")
 # Texts side by side, as arrays are printed; of such texts Python would make one.
 _TWO_TEXTS = re.compile(r"""["']\s+["']""")
-
-
-class Table(NamedTuple):
-    """Columns of cells by name, all of the same length; ``has_names`` is whether the user gave the names."""
-
-    columns: dict[str, Cells]
-    n_rows: int
-    has_names: bool = True
-
-    def rows(self, start: int, stop: int) -> Table:
-        """Return some of the rows."""
-        kept = {name: cells[start:stop] for name, cells in self.columns.items()}
-        return Table(kept, max(0, min(stop, self.n_rows) - start), self.has_names)
-
-    def taken(self, places: Iterable[int]) -> Table:
-        """Return the rows at the given places."""
-        listed = list(places)
-        kept: dict[str, Cells] = {
-            name: cells[listed] if isinstance(cells, np.ndarray) else [cells[place] for place in listed]
-            for name, cells in self.columns.items()
-        }
-        return Table(kept, len(listed), self.has_names)
-
-    def without(self, names: Iterable[str]) -> Table:
-        """Return the table without some of its columns."""
-        left_out = set(names)
-        kept = {name: cells for name, cells in self.columns.items() if name not in left_out}
-        return Table(kept, self.n_rows, self.has_names)
-
-
-def stacked(tables: Sequence[Table]) -> Table:
-    """Concatenate the rows of tables; a column that one of them lacks is missing there.
-
-    Examples
-    --------
-    >>> stacked([Table({"a": [1]}, 1), Table({"a": [2], "b": ["x"]}, 1)]).columns
-    {'a': [1, 2], 'b': [None, 'x']}
-    """
-    columns = dict[str, Cells]()
-    for name in dict.fromkeys(name for table in tables for name in table.columns):
-        parts = [table.columns.get(name, [None] * table.n_rows) for table in tables]
-        if all(isinstance(part, np.ndarray) for part in parts):
-            columns[name] = np.concatenate(parts)
-        else:
-            columns[name] = [cell for part in parts for cell in part]
-    return Table(columns, sum(table.n_rows for table in tables), all(table.has_names for table in tables))
-
-
-def read_table(X: Any) -> Table:
-    """Turn a table of any kind into columns of cells.
-
-    Parameters
-    ----------
-    X : data frame (pandas, polars), Arrow table or record batch, list of dicts, dict of columns, or (n, m) array
-
-    Examples
-    --------
-    >>> read_table([{"title": "Poached eggs", "price": 3}, {"title": None}])
-    Table(columns={'title': ['Poached eggs', None], 'price': [3, None]}, n_rows=2, has_names=True)
-    """
-    if isinstance(X, Table):
-        return X
-    if isinstance(X, Mapping):
-        _check_names(list(X))
-        are_columns = all(hasattr(cells, "__len__") and not isinstance(cells, str) for cells in X.values())
-        if not are_columns or len(lengths := set(map(len, X.values()))) != 1:
-            raise ValueError(
-                "X must be columns of equal length if it is a dict; give a single row as a list of one dict."
-            )
-        return Table({name: _cells(column) for name, column in X.items()}, lengths.pop())
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
-        names = [str(name) if isinstance(name, (int, np.integer)) else name for name in X.columns]
-        _check_names(names)
-        # By position, as pandas knows a column by its original name only.
-        return Table({name: _cells(X.iloc[:, i]) for i, name in enumerate(names)}, len(X))
-    if hasattr(X, "to_arrow"):
-        X = X.to_arrow()
-    if isinstance(X, (pa.Table, pa.RecordBatch)):
-        _check_names(X.schema.names)
-        pairs = zip(X.schema.names, X.columns, strict=True)
-        return Table({name: _cells(column) for name, column in pairs}, X.num_rows)
-    if isinstance(X, (list, tuple)) and all(isinstance(row, Mapping) for row in X):
-        names = list(dict.fromkeys(name for row in X for name in row))
-        _check_names(names)
-        return Table({name: [_cell(row.get(name)) for row in X] for name in names}, len(X))
-    return _from_array(X)
-
-
-def _check_names(names: Sequence[Any]) -> None:
-    for name in names:
-        if not isinstance(name, str):
-            raise ValueError(f"X must have columns whose names are text, got {name!r}: rename it.")
-    if twice := repeated(names):
-        raise ValueError(f"X has two columns called {twice[0]!r}: rename one of them.")
-
-
-def _from_array(X: Any) -> Table:
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        array = np.zeros(0)
-    if array.ndim != 2:
-        raise ValueError(
-            "X must be a table: a data frame, an Arrow table, a list of dicts, or an array of two dimensions, got "
-            f"{type(X).__name__}. Reshape your data either using array.reshape(-1, 1) or array.reshape(1, -1)."
-        )
-    if array.dtype.kind == "c":
-        raise ValueError("X must hold texts, numbers or dates, got complex numbers. Complex data not supported.")
-    return Table({f"x{i}": _cells(array[:, i]) for i in range(array.shape[1])}, len(array), has_names=False)
-
-
-def _cells(column: Any) -> Cells:
-    """Return a column of an Arrow table, a data frame or an array, or a list, as cells."""
-    if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        return _from_arrow(column)
-    kind = getattr(getattr(column, "dtype", None), "kind", "O")
-    is_series = hasattr(column, "to_numpy")
-    if kind in "iuf" and column.ndim == 1:
-        return column.to_numpy(dtype=np.float64, na_value=np.nan) if is_series else column.astype(np.float64)
-    if kind == "M":
-        return (column.dt.tz_localize(None).to_numpy() if is_series else column).astype("datetime64[s]")
-    return [_cell(cell) for cell in (column.tolist() if hasattr(column, "tolist") else column)]
-
-
-def _from_arrow(column: Any) -> Cells:
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        column = pc.local_timestamp(column)
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return column.cast(pa.timestamp("s"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[s]")
-    return [_cell(cell) for cell in column.to_pylist()]
-
-
-def _cell(value: Any) -> Any:
-    """Return None for a missing value of any library, and NumPy's scalars as Python's."""
-    is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
-    if is_missing or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def is_missing(value: Any) -> bool:
@@ -270,11 +126,11 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
         if is_missing(cell) or (isinstance(cell, float) and math.isnan(cell)):
             continue
         try:
-            found = known[cell] if cell in known else known.setdefault(cell, _date_or_iso(cell, pattern))
+            parsed = known[cell] if cell in known else known.setdefault(cell, _date_or_iso(cell, pattern))
         except TypeError:  # a list cannot be looked up
-            found = None
-        if found is not None:
-            dates[row] = found
+            parsed = None
+        if parsed is not None:
+            dates[row] = parsed
         elif not isinstance(cell, str) or cell.strip().lower() not in _NOTHING:
             wrong.append(row)
     return dates, wrong
@@ -282,8 +138,8 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
 
 def _date_or_iso(cell: Any, pattern: str) -> np.datetime64 | None:
     """Read a date of a pattern, or an ISO date."""
-    found = parse_date(cell, pattern)
-    return parse_date(cell, "iso") if found is None and pattern != "iso" else found
+    parsed = parse_date(cell, pattern)
+    return parse_date(cell, "iso") if parsed is None and pattern != "iso" else parsed
 
 
 def parse_date(cell: Any, pattern: str) -> np.datetime64 | None:

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from labelrace.base import parameters
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.base.signature import DeclaredParameters
 from labelrace.exceptions import MergeError
 from labelrace.tables import vocabulary
@@ -22,15 +22,16 @@ from labelrace.tables.blocks import (
     Block,
     Moments,
     add_moments,
-    block_of,
-    encoded,
-    finished,
-    merged_moments,
+    encode_block,
+    finish_block,
+    make_block,
+    merge_moments,
     moments_since,
     refuse_contradiction,
 )
-from labelrace.tables.cells import Cells, Table, read_table
+from labelrace.tables.cells import Cells
 from labelrace.tables.kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
+from labelrace.tables.read import Table, as_table
 from labelrace.tables.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
@@ -70,11 +71,11 @@ def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArr
                 "other; say what it is (text=, category=, …), or let both start from one model."
             )
     moments = {
-        name: merged_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
+        name: merge_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
         for name in {**one.moments, **other.moments}
     }
-    words, places = vocabulary.merged(one.vocabulary, other.vocabulary)
-    return FeatureState(tuple(known.values()), moments, words), places
+    words, columns = vocabulary.merge(one.vocabulary, other.vocabulary)
+    return FeatureState(tuple(known.values()), moments, words), columns
 
 
 class ColumnParameters(DeclaredParameters):
@@ -157,20 +158,20 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         -------
         self
         """
-        self._state, _, _ = self.learned(None, X)
+        self._state, _, _ = self.update(None, X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a further table; see `fit`."""
-        self._state, _, _ = self.learned(getattr(self, "_state", None), X)
+        self._state, _, _ = self.update(getattr(self, "_state", None), X)
         return self
 
     def partial_fit_transform(self, X: Any, y: Any = None) -> SparseMatrix:
         """Learn from a further table and return its matrix, with words weighted by the rows before it."""
-        self._state, matrix, _ = self.learned(getattr(self, "_state", None), X)
+        self._state, matrix, _ = self.update(getattr(self, "_state", None), X)
         return matrix
 
-    def learned(self, state: FeatureState | None, X: Any) -> tuple[FeatureState, SparseMatrix, IntArray]:
+    def update(self, state: FeatureState | None, X: Any) -> tuple[FeatureState, SparseMatrix, IntArray]:
         """Return the state after a table, its matrix, and the columns that were taken from other words.
 
         Nothing is assigned: the caller does that with `restore` when nothing else can fail.
@@ -180,7 +181,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         parameters.check_whole("max_features", self.max_features, 1)
         table = self._checked_table(X, state)
         if state is None:
-            state = self._begun(table)
+            state = self._detect_columns(table)
         columns = tuple(
             column_of(column.name, _cells(table, column)) if column.kind == "empty" else column
             for column in state.columns
@@ -192,24 +193,25 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         }
         # Numbers are scaled by the moments before, or by their own in the first batch.
         scales = {name: old if (old := state.moments.get(name, Moments())).n else new for name, new in moments.items()}
-        by_encoders = self._encoded(columns, table)
+        by_encoders = self._encode_columns(columns, table)
         blocks = self._blocks(columns, scales, table, by_encoders)
         columns = tuple(
             column._replace(width=by_encoders[column.name].matrix.shape[1]) if column.name in by_encoders else column
             for column in columns
         )
-        found = _keys(blocks, self.min_rows)
-        known, places, reused = vocabulary.learn(state.vocabulary, found, table.n_rows, self.max_features)
-        matrix = _assembled(blocks, known, places, found.rows, table.n_rows)
+        keys = _keys(blocks, self.min_rows)
+        known, positions, reused = vocabulary.learn(state.vocabulary, keys, table.n_rows, self.max_features)
+        matrix = _assemble(blocks, known, positions, keys.rows, table.n_rows)
         return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
 
-    def _begun(self, table: Table) -> FeatureState:
+    def _detect_columns(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
         lists = {name: getattr(self, name) for name in KINDS_BY_PARAMETER}
         given = dict.fromkeys(self.encoders or (), "encoders") | check_overrides(lists)
         if unknown := sorted(given.keys() - table.columns.keys()):
             raise ValueError(
-                f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: {shown(table.columns, 20)}."
+                f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: "
+                f"{quoted_list(table.columns, 20)}."
             )
         kinds = {**KINDS_BY_PARAMETER, "encoders": "text"}
         columns = [column_of(name, cells, kinds.get(given.get(name, ""))) for name, cells in table.columns.items()]
@@ -231,15 +233,15 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         """
         state = self.state
         table = self._checked_table(X, state)
-        blocks = self._blocks(state.columns, state.moments, table, self._encoded(state.columns, table))
-        places = vocabulary.find(state.vocabulary, _keys(blocks, 1).hashes)
-        return _assembled(blocks, state.vocabulary, places, None, table.n_rows)
+        blocks = self._blocks(state.columns, state.moments, table, self._encode_columns(state.columns, table))
+        positions = vocabulary.find(state.vocabulary, _keys(blocks, 1).hashes)
+        return _assemble(blocks, state.vocabulary, positions, None, table.n_rows)
 
-    def _encoded(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
+    def _encode_columns(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
         """Return the blocks of the columns that have an encoder."""
         encoders = self.encoders or {}
         return {
-            column.name: encoded(column, _cells(table, column), encoders[column.name])
+            column.name: encode_block(column, _cells(table, column), encoders[column.name])
             for column in columns
             if column.name in encoders and column.kind not in LEFT_OUT
         }
@@ -252,7 +254,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         by_encoders: Mapping[str, Block],
     ) -> list[Block]:
         """Return the blocks of a table's columns, in the order of the known columns."""
-        self._tell_of_other_columns(columns, table)
+        self._warn_of_other_columns(columns, table)
         blocks = []
         for column in columns:
             cells = _cells(table, column)
@@ -261,7 +263,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             if column.name in by_encoders:
                 blocks.append(by_encoders[column.name])
             if column.name not in by_encoders or not self.encoders_only:
-                block, wrong = block_of(column, cells, moments.get(column.name, Moments()))
+                block, wrong = make_block(column, cells, moments.get(column.name, Moments()))
                 if wrong:
                     refuse_contradiction(column, cells, wrong)
                     self._say(
@@ -271,19 +273,19 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
                 blocks.append(block)
         return blocks
 
-    def _tell_of_other_columns(self, columns: tuple[Column, ...], table: Table) -> None:
+    def _warn_of_other_columns(self, columns: tuple[Column, ...], table: Table) -> None:
         known = {column.name: column for column in columns}
         used = [name for name, column in known.items() if column.kind not in LEFT_OUT]
         if used and not any(name in table.columns for name in used):
             raise ValueError(
-                f"X must have some of the columns that were learned, {shown(used)}, got {shown(table.columns)}: give "
-                "them their names."
+                f"X must have some of the columns that were learned, {quoted_list(used)}, got "
+                f"{quoted_list(table.columns)}: give them their names."
             )
-        new, gone = [name for name in table.columns if name not in known], [n for n in used if n not in table.columns]
+        new, absent = [name for name in table.columns if name not in known], [n for n in used if n not in table.columns]
         if new:
-            self._say(f"Columns that are new are ignored: {shown(new)}.")
-        if gone:
-            self._say(f"Columns are not there, and their cells count as missing: {shown(gone)}.")
+            self._say(f"Columns that are new are ignored: {quoted_list(new)}.")
+        if absent:
+            self._say(f"Columns are not there, and their cells count as missing: {quoted_list(absent)}.")
 
     def _say(self, text: str) -> None:
         """Warn, once for each text."""
@@ -295,7 +297,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
     def _checked_table(self, X: Any, state: FeatureState | None) -> Table:
         if scipy.sparse.issparse(X):
             raise TypeError("X must be a table with columns of values, got a sparse matrix: it has no text to read.")
-        table = read_table(X)
+        table = as_table(X)
         n_columns = len(table.columns)
         for what, count in (("sample", table.n_rows), ("feature", n_columns)):
             if count == 0:
@@ -375,10 +377,10 @@ def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
     )
 
 
-def _assembled(
-    blocks: list[Block], known: Vocabulary, places: IntArray, learned: FloatArray | None, n_rows: int
+def _assemble(
+    blocks: list[Block], known: Vocabulary, positions: IntArray, counts: FloatArray | None, n_rows: int
 ) -> SparseMatrix:
-    """Assemble the blocks to a matrix, with their columns at the given places.
+    """Assemble the blocks to a matrix, with their columns at the given positions.
 
     Words are weighted by the rows that the vocabulary knows, but for those of the batch itself if it has `learned`
     these, which is how many rows each word of the batch is in.
@@ -386,15 +388,15 @@ def _assembled(
     width = max(1, len(known.rows))
     if not blocks:
         return scipy.sparse.csr_array((n_rows, width))
-    counted = np.append(known.rows, 0.0)[places] - (0.0 if learned is None else learned)
-    before, n_before = np.where(places >= 0, counted, 0.0), known.n_rows - (0 if learned is None else n_rows)
+    counted = np.append(known.rows, 0.0)[positions] - (0.0 if counts is None else counts)
+    before, n_before = np.where(positions >= 0, counted, 0.0), known.n_rows - (0 if counts is None else n_rows)
     parts, start = [], 0
     for block in blocks:
-        here = slice(start, start + len(block.names))
-        start = here.stop
-        parts.append(finished(block, places[here], before[here], n_before))
+        part = slice(start, start + len(block.names))
+        start = part.stop
+        parts.append(finish_block(block, positions[part], before[part], n_before))
     joined = scipy.sparse.hstack(parts, format="csr")
-    arrays = joined.data, places[joined.indices].astype(np.int32), joined.indptr.astype(np.int32)
+    arrays = joined.data, positions[joined.indices].astype(np.int32), joined.indptr.astype(np.int32)
     matrix = scipy.sparse.csr_array(arrays, shape=(n_rows, width))
     matrix.sum_duplicates()
     return matrix

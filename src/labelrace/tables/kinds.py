@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.tables.cells import Cells, as_dates, as_numbers, as_texts, filled, parse_date, parse_list
-from labelrace.tables.text import MOST_CHARACTERS, looks_like_html
+from labelrace.tables.text import MAX_CHARACTERS, looks_like_html
 
 # Kinds of columns that are not part of the matrix, and all kinds; `labelrace.tables.blocks` has what becomes of them.
 LEFT_OUT = ("identifier", "dropped", "empty")
@@ -44,7 +44,7 @@ _SEPARATORS = (";", "|", ",", "\t")
 # Number of cells from which the kind of a column is detected.
 _SAMPLE = 1000
 # Share of the cells that must be of a kind; the others count as errors in the data.
-_MOST = 0.95
+_MIN_SHARE = 0.95
 # Number of cells from which distinct values show that a column is unique.
 _ENOUGH = 20
 # Share of distinct values from which a column is nearly unique.
@@ -109,21 +109,21 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
     # The first cells that are not missing, without the end of long texts.
     sample: Cells = filled(cells)[:_SAMPLE]
     if isinstance(sample, list):
-        sample = [cell[:MOST_CHARACTERS] if isinstance(cell, str) else cell for cell in sample]
-    found = kind or _kind(name, sample)
-    column = Column(name, found)
-    if found == "text":
+        sample = [cell[:MAX_CHARACTERS] if isinstance(cell, str) else cell for cell in sample]
+    kind = kind or _kind(name, sample)
+    column = Column(name, kind)
+    if kind == "text":
         texts = as_texts(sample)
         n_words = sum(len(text.split()) for text in texts)
         return column._replace(is_html=looks_like_html(texts), is_short=n_words <= _SHORT * len(texts))
-    if found == "date":
+    if kind == "date":
         pattern = _date_pattern(sample) or "iso"
         dates, _ = as_dates(sample, pattern)
         days = dates.astype("datetime64[D]")
         return column._replace(
             pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
         )
-    if found == "list":
+    if kind == "list":
         return column._replace(separator=find_separator(sample))
     return column
 
@@ -146,9 +146,9 @@ def _kind(name: str, cells: Cells) -> str:
         return "date"
     numbers, wrong = as_numbers(cells)
     has_codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
-    if len(wrong) <= (1 - _MOST) * len(cells) and not has_codes:
+    if len(wrong) <= (1 - _MIN_SHARE) * len(cells) and not has_codes:
         return _number_kind(name, numbers[~np.isnan(numbers)])
-    if _share(parse_list(text) is not None for text in texts) >= _MOST:
+    if _share(parse_list(text) is not None for text in texts) >= _MIN_SHARE:
         return "list"
     return _text_kind(name, texts)
 
@@ -174,11 +174,11 @@ def _text_kind(name: str, texts: list[str]) -> str:
     """Distinguish texts, categories, lists and identifiers."""
     n, n_distinct = len(texts), len(set(texts))
     n_words = sum(len(text.split()) for text in texts) / n
-    are_codes = _share(_CODE.match(text) is not None and "://" not in text for text in texts) >= _MOST
+    are_codes = _share(_CODE.match(text) is not None and "://" not in text for text in texts) >= _MIN_SHARE
     is_unique = n_distinct >= max(2, _UNIQUE * n)
     if are_codes and is_unique:
         # Few rows do not show whether values are unique, but identifiers have digits.
-        has_digits = _share(any(sign.isdigit() for sign in text) for text in texts) >= _MOST
+        has_digits = _share(any(sign.isdigit() for sign in text) for text in texts) >= _MIN_SHARE
         if n >= _ENOUGH or has_digits or _ID_NAME.search(name):
             return "identifier"
     separator = find_separator(texts)
@@ -201,11 +201,11 @@ def _date_pattern(cells: Cells) -> str | None:
     texts = [cell for cell in cells if isinstance(cell, str)]
     if not texts or len(texts) < len(cells):
         return None
-    if _share(_DATE_LIKE.match(text) is not None for text in texts) < _MOST:
+    if _share(_DATE_LIKE.match(text) is not None for text in texts) < _MIN_SHARE:
         return None
     fits = {pattern: _share(parse_date(text, pattern) is not None for text in texts) for pattern in DATE_PATTERNS}
     best = max(fits, key=lambda pattern: fits[pattern])
-    return best if fits[best] >= _MOST else None
+    return best if fits[best] >= _MIN_SHARE else None
 
 
 def find_separator(cells: Cells) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labelrace.tables import features
-from labelrace.tables.cells import Table, read_table
+from labelrace.tables.read import Table, as_table
 from labelrace.tables.state import Known, TagCounts, TaggerState, TagNames, TagSets
 from labelrace.typing import IntArray
 
@@ -85,7 +85,7 @@ def _with_seen(state: TaggerState, seen: Any) -> TaggerState:
 
 def as_one_batch(tagger: Any, X: Any, y: Any = None) -> tuple[Table, TagSets]:
     """Return a table without its tags, and the tags, whatever the tagger's ``batch_size`` is."""
-    table, whole = read_table(X), copy.copy(tagger)
+    table, whole = as_table(X), copy.copy(tagger)
     whole.batch_size = max(1, table.n_rows)
     [(table, tags, _)] = whole.tagged_batches(table, y)
     return table, tags

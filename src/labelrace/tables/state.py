@@ -29,7 +29,7 @@ class TagCounts(NamedTuple):
     right: int = 0  # of these rows, those for which it was predicted correctly
 
     def f1(self) -> float:
-        """Compute the F measure; 0 if the tag neither occurred nor was predicted."""
+        """Compute the F1; 0 if the tag neither occurred nor was predicted."""
         return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
 
     def plus(self, other: TagCounts) -> TagCounts:
@@ -63,9 +63,9 @@ class TagNames(NamedTuple):
         if not self.aliases and not self.retired:
             return row
         best: dict[str, float] = {}
-        for label, likely in row:
+        for label, probability in row:
             for tag in self.current([label]):
-                best.setdefault(tag, likely)
+                best.setdefault(tag, probability)
         return list(best.items())
 
     def with_alias(self, old: str, new: str) -> TagNames:
@@ -83,9 +83,9 @@ class TaggerState(NamedTuple):
     counts: Mapping[str, TagCounts] = {}
     n_rows: int = 0  # rows learned
     n_tested: int = 0  # rows predicted before they were learned
-    sum_f1: float = 0.0  # sum of the F measures of these rows
+    sum_f1: float = 0.0  # sum of the F1 of these rows
 
-    def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
+    def add_tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
         """Count how well rows were predicted, and return the new state."""
         counts = dict(self.counts)
         for one, two in zip(true, predicted, strict=True):
@@ -95,7 +95,7 @@ class TaggerState(NamedTuple):
         sum_f1 = self.sum_f1 + sum(f1(one, two) for one, two in zip(true, predicted, strict=True))
         return self._replace(counts=counts, n_tested=self.n_tested + len(true), sum_f1=sum_f1)
 
-    def learned(self, true: Sequence[set[str]]) -> TaggerState:
+    def add_learned(self, true: Sequence[set[str]]) -> TaggerState:
         """Count the tags of rows that were learned, and return the new state."""
         counts = dict(self.counts)
         for tags in true:
@@ -104,13 +104,13 @@ class TaggerState(NamedTuple):
         return self._replace(counts=counts, n_rows=self.n_rows + len(true))
 
     def quality(self) -> dict[str, float]:
-        """Return the number of rows that were tested, their example F and their micro F."""
+        """Return the number of rows that were tested, their example F1 and their micro F1."""
         if not self.n_tested:
             return {"rows": 0, "example_f1": float("nan"), "micro_f1": float("nan")}
         micro_f1 = reduce(TagCounts.plus, self.counts.values(), TagCounts()).f1()
         return {"rows": self.n_tested, "example_f1": self.sum_f1 / self.n_tested, "micro_f1": micro_f1}
 
-    def checked_tags(self, tags: Iterable[str]) -> list[str]:
+    def check_tags(self, tags: Iterable[str]) -> list[str]:
         """Return the tags as a list; raise ValueError if one is not known."""
         is_list = isinstance(tags, Iterable) and not isinstance(tags, str)
         listed = list(dict.fromkeys(tag if isinstance(tag, str) else repr(tag) for tag in tags)) if is_list else []
@@ -119,7 +119,7 @@ class TaggerState(NamedTuple):
             raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
         return listed
 
-    def renamed(self, names: Mapping[str, str]) -> TaggerState:
+    def rename_tags(self, names: Mapping[str, str]) -> TaggerState:
         """Return the state with new names for tags."""
         if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
             raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
@@ -135,7 +135,7 @@ class TaggerState(NamedTuple):
             counts[new] = counts.pop(old)
         return self._replace(names=changed, counts=counts)
 
-    def merged(self, tags: Iterable[str], into: str) -> TaggerState:
+    def merge_tags(self, tags: Iterable[str], into: str) -> TaggerState:
         """Return the state with tags merged into another one."""
         changed, counts = self.names, dict(self.counts)
         for tag in tags:
@@ -144,7 +144,7 @@ class TaggerState(NamedTuple):
                 counts[into] = counts[into].plus(counts.pop(tag))
         return self._replace(names=changed, counts=counts)
 
-    def without(self, tags: Iterable[str]) -> TaggerState:
+    def drop_tags(self, tags: Iterable[str]) -> TaggerState:
         """Return the state without some tags, which are ignored from now on."""
         retired = set(tags)
         counts = {tag: count for tag, count in self.counts.items() if tag not in retired}
@@ -175,12 +175,12 @@ class Known(NamedTuple):
         """Predict tags with their probabilities, most likely first."""
         predicted, n_tags = self.model.predict_labels(rows), len(self.model.label_names_)
         k = max([1, *map(len, predicted)])
-        likely = self.model.predict_top(rows, k)
+        ranked = self.model.predict_top(rows, k)
         # Tags have thresholds of their own, so a predicted one may be less likely than one that is not predicted.
-        while k < n_tags and any(tags - dict(row).keys() for tags, row in zip(predicted, likely, strict=True)):
+        while k < n_tags and any(tags - dict(row).keys() for tags, row in zip(predicted, ranked, strict=True)):
             k = min(2 * k, n_tags)
-            likely = self.model.predict_top(rows, k)
-        pairs = ([pair for pair in row if pair[0] in tags] for tags, row in zip(predicted, likely, strict=True))
+            ranked = self.model.predict_top(rows, k)
+        pairs = ([pair for pair in row if pair[0] in tags] for tags, row in zip(predicted, ranked, strict=True))
         return [dict(self.state.names.of_likely(row)) for row in pairs]
 
     def explain(
@@ -196,28 +196,28 @@ class Known(NamedTuple):
             labels = [label for label in own_labels if names.current([label]) == {tag}]
             if not labels:
                 raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
-            told = max(self.model.explain(row, labels, n_words), key=lambda one: one.score)
-            explained[tag] = [(words[column], amount) for column, amount in told.features]
+            explanation = max(self.model.explain(row, labels, n_words), key=lambda one: one.score)
+            explained[tag] = [(words[column], amount) for column, amount in explanation.features]
         return explained
 
-    def renamed(self, names: Mapping[str, str]) -> Known:
+    def rename_tags(self, names: Mapping[str, str]) -> Known:
         """Rename tags, also in the model."""
-        changed, model = self.state.renamed(names), copy.copy(self.model)
+        changed, model = self.state.rename_tags(names), copy.copy(self.model)
         # Tags that others were merged into may have no label in the model.
         labels = set(model.label_names_)
         model.rename_labels({old: new for old, new in names.items() if old in labels})
         return self._replace(state=changed, model=model)
 
-    def joined(self, tags: Iterable[str], into: str) -> Known:
+    def merge_tags(self, tags: Iterable[str], into: str) -> Known:
         """Merge tags into one: one of them, another tag, or a new name."""
-        listed = self.state.checked_tags(tags)
+        listed = self.state.check_tags(tags)
         if not isinstance(into, str):
             raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
-        known = self if into in self.state.counts else self.renamed({listed[0]: into})
-        here = [tag for tag in listed if tag in known.state.counts]
-        return known._replace(state=known.state.merged(here, into))
+        known = self if into in self.state.counts else self.rename_tags({listed[0]: into})
+        present = [tag for tag in listed if tag in known.state.counts]
+        return known._replace(state=known.state.merge_tags(present, into))
 
 
 def f1(true: set[str], predicted: set[str]) -> float:
-    """Compute the F measure of one row; 1 if there are no tags and none was predicted."""
+    """Compute the F1 of one row; 1 if there are no tags and none was predicted."""
     return 2 * len(true & predicted) / (len(true) + len(predicted)) if true or predicted else 1.0

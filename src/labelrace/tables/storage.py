@@ -22,7 +22,7 @@ from labelrace.tables.blocks import Moments
 from labelrace.tables.features import FeatureState
 from labelrace.tables.kinds import DATE_PATTERNS, KINDS, KINDS_BY_PARAMETER, Column, check_overrides
 from labelrace.tables.state import UNTAGGED, TagCounts, TaggerState, TagNames
-from labelrace.tables.vocabulary import Vocabulary, checked
+from labelrace.tables.vocabulary import Vocabulary, check
 from labelrace.typing import Array, IntArray
 
 _MODEL, _PACKED = "model.", "packed."
@@ -39,7 +39,7 @@ _LEVELS = 127
 _ROWS = 4096
 
 
-def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+def pack_tagger(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a tagger's file."""
     model_header, model_tensors = model.packed()
     given = tagger.get_params(deep=False)
@@ -94,7 +94,7 @@ def _name(encoder: Any) -> str:
     return str(getattr(encoder, "__qualname__", type(encoder).__qualname__))
 
 
-def unpacked(
+def unpack_tagger(
     header: dict[str, Any], tensors: dict[str, Array], encoders: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], Any, Any]:
     """Return the parameters of a tagger, its state, and its model."""
@@ -189,7 +189,7 @@ def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary
     columns = tensors["words.columns"].astype(np.intp, casting="same_kind")
     names = persistence.unpacked_names("words", tensors)
     keys, rows, seen, counters = (tensors[f"words.{name}"] for name in ("keys", "rows", "seen", "counters"))
-    return checked(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))
+    return check(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))
 
 
 class PackedWeights(NamedTuple):
@@ -220,10 +220,10 @@ def pack(weights: Singles) -> PackedWeights:
         sizes = np.abs(part)
         is_kept = sizes >= least
         n_kept, largest = is_kept.sum(axis=1), sizes.max(axis=1)
-        kept, among = part[is_kept], np.repeat(largest, n_kept)
+        entries, maxima = part[is_kept], np.repeat(largest, n_kept)
         others = np.where(is_kept, np.float32(0.0), part).sum(axis=1) / np.maximum(part.shape[1] - n_kept, 1)
-        levels = np.maximum(np.rint(np.sqrt(np.abs(kept) / among) * _LEVELS), 1.0)
-        signed = np.copysign(levels, kept).astype(np.int8)
+        levels = np.maximum(np.rint(np.sqrt(np.abs(entries) / maxima) * _LEVELS), 1.0)
+        signed = np.copysign(levels, entries).astype(np.int8)
         parts.append((np.packbits(is_kept, axis=1), largest, others.astype(np.float32), signed))
     return PackedWeights(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -251,14 +251,14 @@ def table_of(packed: PackedWeights, width: int) -> VersionedRows:
     if int(ends[-1:].sum()) != len(levels) or not np.isfinite(largest + others).all():
         raise ValueError("its weights do not fit one another")
 
-    def rows_at(places: IntArray) -> Array:
-        kept = np.unpackbits(is_kept[places], axis=1, count=width).astype(bool)
+    def rows_at(rows_wanted: IntArray) -> Array:
+        kept = np.unpackbits(is_kept[rows_wanted], axis=1, count=width).astype(bool)
         counts = kept.sum(axis=1)
         # The positions of the levels of each row.
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        level = levels[np.repeat(ends[places] - counts, counts) + within].astype(np.float32) / np.float32(_LEVELS)
-        rows: Any = np.repeat(others[places][:, None], width, axis=1)
-        rows[kept] = level * np.abs(level) * np.repeat(largest[places], counts)
+        level = levels[np.repeat(ends[rows_wanted] - counts, counts) + within].astype(np.float32) / np.float32(_LEVELS)
+        rows: Any = np.repeat(others[rows_wanted][:, None], width, axis=1)
+        rows[kept] = level * np.abs(level) * np.repeat(largest[rows_wanted], counts)
         return np.asarray(rows)
 
     return VersionedRows.filled_by(rows_at, (len(largest), width), np.float32)

@@ -22,16 +22,17 @@ from labelrace.base import model_file, parameters
 from labelrace.base.locks import Writable, one_at_a_time
 from labelrace.base.registry import make_model
 from labelrace.exceptions import MergeError
-from labelrace.tables import Column, TableFeatures, merging, storage
-from labelrace.tables import tags as tables
-from labelrace.tables.cells import Table
-from labelrace.tables.features import ColumnParameters
+from labelrace.tables import merging, storage
+from labelrace.tables.features import ColumnParameters, TableFeatures
+from labelrace.tables.kinds import Column
+from labelrace.tables.read import Table, one_row, table_batches
 from labelrace.tables.state import UNTAGGED, Known, TagCounts, TaggerState, TagSets, f1
+from labelrace.tables.tags import tagged_batches, without_tags
 from labelrace.typing import Array, SparseMatrix
 
 
 class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
-    """Learn to tag the rows of tables, batch by batch, and go on learning.
+    """Learn to tag the rows of tables, batch by batch, and continue training on later ones.
 
     A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
     lines, Parquet or Arrow. The kinds of its columns are detected from the first batch (see `columns_`); new tags and
@@ -143,7 +144,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         parameters.check_choice("untagged", self.untagged, UNTAGGED)
         parameters.check_whole("batch_size", self.batch_size, 1)
         separator = self.separator or (self._known.state.separator if self.is_fitted else None)
-        return tables.tagged_batches(X, y, self.tags, separator, self.batch_size, delimiter)
+        return tagged_batches(X, y, self.tags, separator, self.batch_size, delimiter)
 
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if asked to, predict it first."""
@@ -153,19 +154,19 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         if before is None and not any(tags):
             return predicted
         features = known.features if known else self.new_features()
-        state, X, reused = features.learned(before and before.features, table)
+        state, X, reused = features.update(before and before.features, table)
         tested = before or TaggerState(state, separator)
         tagged, truth = tested.names.tagged(tags, self.untagged)
         if test and known is not None:
             predicted = known.predict(X)
-            tested = known.state.tested(truth, [predicted[row] for row in tagged])
+            tested = known.state.add_tested(truth, [predicted[row] for row in tagged])
         if tagged:
             # What a model has learned is a value, so learning with a copy leaves the model unchanged.
             model = copy.copy(known.model) if known else self._new_model()
             if len(reused):
                 model.reset_features(reused)
             model.partial_fit(X[tagged] if len(tagged) < len(tags) else X, truth)
-            after = tested.learned(truth)._replace(features=state, separator=separator)
+            after = tested.add_learned(truth)._replace(features=state, separator=separator)
             self._known = Known(after, model, copy.copy(features).restore(state))
         return predicted
 
@@ -246,7 +247,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return [row for matrix in self._matrices(known, X) for row in known.predict_scored(matrix)]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Compute the mean F measure of the rows, of their tags and the predicted tags.
+        """Compute the mean F1 of the rows, of their tags and the predicted tags.
 
         Parameters
         ----------
@@ -287,13 +288,13 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         known = self._checked_known()
         if not hasattr(known.model, "explain"):
             raise ValueError(f"The model {self.model!r} cannot explain its predictions: use 'race'.")
-        [matrix] = self._matrices(known, tables.one_row(row))
+        [matrix] = self._matrices(known, one_row(row))
         return known.explain(matrix, tags, n_words)
 
     def _matrices(self, known: Known, X: Any) -> Iterator[SparseMatrix]:
         """Yield the features of a table, batch by batch."""
-        for table in tables.batches_of(X, max(1, int(self.batch_size))):
-            yield known.features.transform(tables.without_tags(table, self.tags))
+        for table in table_batches(X, max(1, int(self.batch_size))):
+            yield known.features.transform(without_tags(table, self.tags))
 
     # --- Merging ------------------------------------------------------------------------------------------------------
 
@@ -331,9 +332,9 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         """
         known = self._checked_known()
         before = known.state
-        learned, X, _ = known.features.learned(before.features, table)
+        learned, X, _ = known.features.update(before.features, table)
         tagged, truth = before.names.tagged(tags, self.untagged)
-        return before.learned(truth)._replace(features=learned), X, tagged, truth
+        return before.add_learned(truth)._replace(features=learned), X, tagged, truth
 
     def exchanged(self, state: TaggerState, model: Any) -> Self:
         """Return a copy with another state and model."""
@@ -359,7 +360,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._exchange(lambda known: known.renamed(names))
+        return self._exchange(lambda known: known.rename_tags(names))
 
     def merge_labels(self, tags: Iterable[str], into: str) -> Self:
         """Merge tags into one; each of them means this one in later rows.
@@ -374,7 +375,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._exchange(lambda known: known.joined(tags, into))
+        return self._exchange(lambda known: known.merge_tags(tags, into))
 
     def drop_labels(self, tags: Iterable[str]) -> Self:
         """Retire tags: they are no longer predicted, and ignored in later rows.
@@ -387,7 +388,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._exchange(lambda known: known._replace(state=known.state.without(known.state.checked_tags(tags))))
+        return self._exchange(lambda known: known._replace(state=known.state.drop_tags(known.state.check_tags(tags))))
 
     def _exchange(self, change: Callable[[Known], Known]) -> Self:
         """Replace the value of everything learned by one assignment, while no other thread does."""
@@ -408,12 +409,12 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         path : path
         """
         known = self._checked_known()
-        model_file.write(path, *storage.packed(self, known.state, known.model))
+        model_file.write(path, *storage.pack_tagger(self, known.state, known.model))
 
     @classmethod
     def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
         """Make a tagger from the content of its file; `labelrace.load` calls this."""
-        given, state, model = storage.unpacked(header, tensors, encoders)
+        given, state, model = storage.unpack_tagger(header, tensors, encoders)
         return cls(**given).exchanged(state, model)
 
     @property
@@ -438,7 +439,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
 
     @property
     def quality_(self) -> dict[str, float]:
-        """Quality of the predictions of `prequential_fit`: rows, example F and micro F."""
+        """Quality of the predictions of `prequential_fit`: rows, example F1 and micro F1."""
         return self.state.quality()
 
     @property

@@ -21,7 +21,7 @@ from labelrace.base.sparse import canonical
 from labelrace.typing import SparseMatrix
 
 # Number of characters of a text that are read.
-MOST_CHARACTERS = 2**17
+MAX_CHARACTERS = 2**17
 
 # Han and kana: each character is a word.
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -54,7 +54,7 @@ def looks_like_html(texts: Sequence[str]) -> bool:
     (True, False)
     """
     filled = [text for text in texts if text]
-    n_html = sum(_ELEMENT.search(text[:MOST_CHARACTERS]) is not None for text in filled)
+    n_html = sum(_ELEMENT.search(text[:MAX_CHARACTERS]) is not None for text in filled)
     return n_html > 0 and n_html >= _HTML_SHARE * len(filled)
 
 
@@ -83,18 +83,18 @@ def count_words(texts: Sequence[str], *, is_html: bool = False) -> WordCounts:
     (['to', 'be', 'or', 'not'], [[2.0, 2.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
     """
     if is_html:
-        texts = [strip_html(text[:MOST_CHARACTERS]) for text in texts]
-    return count_items([_WORD.findall(text[:MOST_CHARACTERS].lower()) for text in texts])
+        texts = [strip_html(text[:MAX_CHARACTERS]) for text in texts]
+    return count_items([_WORD.findall(text[:MAX_CHARACTERS].lower()) for text in texts])
 
 
-def count_items(found: Sequence[Sequence[str]]) -> WordCounts:
+def count_items(items: Sequence[Sequence[str]]) -> WordCounts:
     """Count the items of each row, in order of appearance."""
-    places: dict[str, int] = {word: place for place, word in enumerate(dict.fromkeys(chain.from_iterable(found)))}
-    ends = np.cumsum([0, *map(len, found)])
-    indices = np.fromiter(map(places.__getitem__, chain.from_iterable(found)), dtype=np.int32, count=int(ends[-1]))
-    shape = (len(found), len(places))
+    columns: dict[str, int] = {word: column for column, word in enumerate(dict.fromkeys(chain.from_iterable(items)))}
+    ends = np.cumsum([0, *map(len, items)])
+    indices = np.fromiter(map(columns.__getitem__, chain.from_iterable(items)), dtype=np.int32, count=int(ends[-1]))
+    shape = (len(items), len(columns))
     counts = scipy.sparse.csr_array((np.ones(len(indices)), indices, ends.astype(np.int32)), shape=shape)
-    return WordCounts(canonical(counts), list(places))
+    return WordCounts(canonical(counts), list(columns))
 
 
 def hash_names(space: str, names: Iterable[str]) -> npt.NDArray[np.uint64]:

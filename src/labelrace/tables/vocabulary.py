@@ -20,7 +20,7 @@ Hashes = npt.NDArray[np.uint64]
 # Number of counters of the filter, as a power of 2. A word has two of them; its count is the smaller one.
 _FILTER_BITS = 20
 # Share of counters in use from which all are halved, so that rare words are forgotten.
-_MOST_USED = 0.3
+_MAX_USED = 0.3
 # Number of rows without a word after which its column may be reused.
 _UNSEEN = 1000
 
@@ -53,7 +53,7 @@ def empty() -> Vocabulary:
     return Vocabulary(np.zeros(0, np.uint64), np.zeros(0, np.intp), [], none, none, counters, 0.0)
 
 
-def checked(vocabulary: Vocabulary) -> Vocabulary:
+def check(vocabulary: Vocabulary) -> Vocabulary:
     """Return a vocabulary that was read from a file, or raise ValueError if it is invalid."""
     keys, columns, names, rows, seen, counters, n_rows = vocabulary
     n_words = len(keys)
@@ -75,8 +75,8 @@ def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
     known = vocabulary.keys
     if not len(known):
         return np.full(len(hashes), -1, dtype=np.intp)
-    places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-    return np.where(known[places] == hashes, vocabulary.columns[places], -1)
+    positions = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    return np.where(known[positions] == hashes, vocabulary.columns[positions], -1)
 
 
 def since(start: Vocabulary, end: Vocabulary) -> Vocabulary:
@@ -91,55 +91,55 @@ def since(start: Vocabulary, end: Vocabulary) -> Vocabulary:
     )
 
 
-def merged(one: Vocabulary, other: Vocabulary) -> tuple[Vocabulary, IntArray]:
-    """Add the counts of two vocabularies; return the result and the new places of the other's columns."""
-    places = np.empty(len(other.rows), dtype=np.intp)
-    found = find(one, other.keys)
-    is_new = found < 0
+def merge(one: Vocabulary, other: Vocabulary) -> tuple[Vocabulary, IntArray]:
+    """Add the counts of two vocabularies; return the result and the new numbers of the other's columns."""
+    new_columns = np.empty(len(other.rows), dtype=np.intp)
+    known = find(one, other.keys)
+    is_new = known < 0
     # In the order in which the other one learned them.
     fresh = np.sort(other.columns[is_new])
-    places[other.columns[~is_new]] = found[~is_new]
-    places[fresh] = len(one.rows) + np.arange(len(fresh))
+    new_columns[other.columns[~is_new]] = known[~is_new]
+    new_columns[fresh] = len(one.rows) + np.arange(len(fresh))
     rows, seen = (np.pad(part, (0, len(fresh))) for part in (one.rows, one.seen))
-    rows[places] += other.rows
-    seen[places] = np.maximum(seen[places], other.seen)
-    keys, columns = _inserted(one, np.zeros(0, np.intp), other.keys[is_new], places[other.columns[is_new]])
+    rows[new_columns] += other.rows
+    seen[new_columns] = np.maximum(seen[new_columns], other.seen)
+    keys, columns = _insert(one, np.zeros(0, np.intp), other.keys[is_new], new_columns[other.columns[is_new]])
     counters = np.minimum(one.counters.astype(np.uint16) + other.counters, 255).astype(np.uint8)
     names = [*one.names, *(other.names[column] for column in fresh.tolist())]
-    return Vocabulary(keys, columns, names, rows, seen, counters, one.n_rows + other.n_rows), places
+    return Vocabulary(keys, columns, names, rows, seen, counters, one.n_rows + other.n_rows), new_columns
 
 
-def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) -> tuple[Vocabulary, IntArray, IntArray]:
+def learn(vocabulary: Vocabulary, batch: Keys, n_rows: int, max_columns: int) -> tuple[Vocabulary, IntArray, IntArray]:
     """Learn a batch of words; return also their columns, -1 for none, and those that were taken from other words."""
-    columns = find(vocabulary, found.hashes)
+    columns = find(vocabulary, batch.hashes)
     is_new = columns < 0
-    before, counters = _counted(vocabulary.counters, found.hashes[is_new], found.rows[is_new])
-    now, end = before + found.rows[is_new], vocabulary.n_rows + n_rows
-    wanted = np.flatnonzero(is_new)[now >= found.needed[is_new]]
+    before, counters = _count(vocabulary.counters, batch.hashes[is_new], batch.rows[is_new])
+    now, end = before + batch.rows[is_new], vocabulary.n_rows + n_rows
+    wanted = np.flatnonzero(is_new)[now >= batch.needed[is_new]]
     rows, seen = vocabulary.rows.copy(), vocabulary.seen.copy()
-    rows[columns[~is_new]] += found.rows[~is_new]
+    rows[columns[~is_new]] += batch.rows[~is_new]
     seen[columns[~is_new]] = end
     n_free = max(0, max_columns - len(rows))
     reused = _long_unseen(seen, end - _UNSEEN, len(wanted) - n_free)
     # If there is not room for all, the most frequent words come first.
-    wanted = np.sort(wanted[np.argsort(-found.rows[wanted], kind="stable")][: n_free + len(reused)])
+    wanted = np.sort(wanted[np.argsort(-batch.rows[wanted], kind="stable")][: n_free + len(reused)])
     appended = np.arange(len(rows), len(rows) + len(wanted) - len(reused))
     given = np.concatenate([reused, appended]).astype(np.intp)
     columns[wanted] = given
-    past = np.zeros(len(found.hashes))
+    past = np.zeros(len(batch.hashes))
     past[is_new] = before
     rows, seen = (np.pad(part, (0, len(appended))) for part in (rows, seen))
-    rows[given], seen[given] = past[wanted] + found.rows[wanted], end
+    rows[given], seen[given] = past[wanted] + batch.rows[wanted], end
     names = vocabulary.names
     if len(given):
         names = [*names, *[""] * len(appended)]
         for column, word in zip(given.tolist(), wanted.tolist(), strict=True):
-            names[column] = found.names[word]
-    keys, places = _inserted(vocabulary, reused, found.hashes[wanted], given)
-    return Vocabulary(keys, places, names, rows, seen, counters, end), columns, reused
+            names[column] = batch.names[word]
+    keys, key_columns = _insert(vocabulary, reused, batch.hashes[wanted], given)
+    return Vocabulary(keys, key_columns, names, rows, seen, counters, end), columns, reused
 
 
-def _counted(
+def _count(
     counters: npt.NDArray[np.uint8], hashes: Hashes, rows: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
     """Count words without a column; return how often they were seen before, and the new counters."""
@@ -152,7 +152,7 @@ def _counted(
     counters = counters.copy()
     np.maximum.at(counters, first, now)
     np.maximum.at(counters, second, now)
-    if np.count_nonzero(counters) > _MOST_USED * len(counters):
+    if np.count_nonzero(counters) > _MAX_USED * len(counters):
         counters >>= 1
     return before.astype(float), counters
 
@@ -165,14 +165,14 @@ def _long_unseen(seen: FloatArray, latest: float, n_wanted: int) -> IntArray:
     return np.sort(oldest[seen[oldest] <= latest])
 
 
-def _inserted(vocabulary: Vocabulary, reused: IntArray, hashes: Hashes, given: IntArray) -> tuple[Hashes, IntArray]:
+def _insert(vocabulary: Vocabulary, reused: IntArray, hashes: Hashes, given: IntArray) -> tuple[Hashes, IntArray]:
     """Insert new hashes into the sorted ones, and remove those whose columns are reused."""
     keys, columns = vocabulary.keys, vocabulary.columns
     if not len(hashes):
         return keys, columns
     if len(reused):
-        kept = ~np.isin(columns, reused)
-        keys, columns = keys[kept], columns[kept]
+        mask = ~np.isin(columns, reused)
+        keys, columns = keys[mask], columns[mask]
     order = np.argsort(hashes)
-    places = np.searchsorted(keys, hashes[order])
-    return np.insert(keys, places, hashes[order]), np.insert(columns, places, given[order])
+    positions = np.searchsorted(keys, hashes[order])
+    return np.insert(keys, positions, hashes[order]), np.insert(columns, positions, given[order])

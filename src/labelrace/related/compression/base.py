@@ -33,7 +33,7 @@ from labelrace.base.fitted import Fitted
 from labelrace.base.linalg import top_eigenpairs
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.decisions.thresholds import soft_clip
+from labelrace.decisions.calibration import soft_clip
 from labelrace.exceptions import MergeError
 from labelrace.learners import design as columns
 from labelrace.learners import sums

@@ -24,8 +24,8 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import thresholds
-from labelrace.decisions.monitor import Decision, Watch
+from labelrace.decisions import rules
+from labelrace.decisions.monitor import Decision, Monitor
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import design as columns
 from labelrace.linear import blocks as products
@@ -46,7 +46,7 @@ class State(NamedTuple):
     intercepts: Annotated[FloatArray, "l"]
     intercept_extra_precision: Annotated[FloatArray, "l"]
     rows: Annotated[float, ">=0"]  # rows learned so far
-    watch: Annotated[Watch, "o=l"]  # what rows have shown before they were learned
+    monitor: Annotated[Monitor, "o=l"]  # what rows have shown before they were learned
 
 
 class Derived(NamedTuple):
@@ -89,7 +89,7 @@ class LinearAlgorithm(Algorithm[State]):
         m = scaling.n_columns(scaled)
         weights, extra_precision = (self._as_table(scaled, np.zeros((m, n_labels))) for _ in range(2))
         none = np.zeros(n_labels)
-        return State(scaled, weights, extra_precision, none, none, 0.0, monitoring.begin(n_labels))
+        return State(scaled, weights, extra_precision, none, none, 0.0, monitoring.init(n_labels))
 
     @staticmethod
     def _as_table(scaled: ScalingState, array: Array) -> Any:
@@ -111,10 +111,10 @@ class LinearAlgorithm(Algorithm[State]):
         labels = np.asarray(dense(Y), dtype=float)
         with threads.limited(len(labels)):
             state, scores, some = self._learn_batch(state, scaling.transform(state.scaling, X), labels)
-        add = monitoring.add_together if is_first else monitoring.add
-        watch = add(state.watch, self.likely(scores), labels[some])
+        add = monitoring.count_rows if is_first else monitoring.observe
+        monitor = add(state.monitor, self.likely(scores), labels[some])
         scaled = state.scaling if is_first else scaling.update(state.scaling, X)
-        return state._replace(scaling=scaled, rows=state.rows + len(labels), watch=watch)
+        return state._replace(scaling=scaled, rows=state.rows + len(labels), monitor=monitor)
 
     def _learn_batch(self, state: State, Z: AnyMatrix, Y: FloatArray) -> tuple[State, FloatArray, IntArray]:
         """Learn rows on a copy of what they touch; return also the scores that some of them had before."""
@@ -161,14 +161,14 @@ class LinearAlgorithm(Algorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Read the thresholds off what was counted."""
-        decision = monitoring.decide(state.watch, "cardinality")
+        decision = monitoring.decide(state.monitor, "cardinality")
         return Derived(state.scaling, scaling.scale(state.scaling), state.weights, state.intercepts, decision)
 
     def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         Z = scaling.transform(derived.scaling, X, derived.scales)
         with threads.limited(Z.shape[0]):
             raw = product_of(Z, derived.weights) + derived.intercepts
-        return thresholds.adjusted(self.likely(raw), derived.decision.offsets)
+        return rules.adjusted(self.likely(raw), derived.decision.offsets)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the adjusted scores; the threshold is at zero."""
@@ -176,16 +176,16 @@ class LinearAlgorithm(Algorithm[State]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Choose as many labels as there were recently."""
-        return thresholds.choose(derived.decision.rule, self._adjusted(derived, X))
+        return rules.choose(derived.decision.rule, self._adjusted(derived, X))
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
-        return thresholds.probabilities(derived.decision.rule, self._adjusted(derived, X))
+        return rules.probabilities(derived.decision.rule, self._adjusted(derived, X))
 
     def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
         """Compute the adjusted scores once for both."""
         rule, adjusted = derived.decision.rule, self._adjusted(derived, X)
-        return adjusted - rule.threshold, thresholds.probabilities(rule, adjusted)
+        return adjusted - rule.threshold, rules.probabilities(rule, adjusted)
 
     def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels of which nothing is known."""
@@ -196,7 +196,7 @@ class LinearAlgorithm(Algorithm[State]):
             extra_precision=self._as_table(state.scaling, wider[1]),
             intercepts=np.pad(state.intercepts, (0, n_new)),
             intercept_extra_precision=np.pad(state.intercept_extra_precision, (0, n_new)),
-            watch=monitoring.grow(state.watch, n_labels),
+            monitor=monitoring.grow(state.monitor, n_labels),
         )
 
     def grow_features(self, state: State, n_values: IntArray) -> State:

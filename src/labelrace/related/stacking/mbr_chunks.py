@@ -29,7 +29,7 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.decisions.thresholds import soft_clip
+from labelrace.decisions.calibration import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.related import stacked_states, stored_rows

@@ -26,8 +26,8 @@ from labelrace.base import parameters
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions import drift
+from labelrace.decisions.calibration import soft_clip
 from labelrace.decisions.drift import DriftState
-from labelrace.decisions.thresholds import soft_clip
 from labelrace.related.trees import mlht
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.related.trees.tree import TreeArrays
@@ -74,8 +74,8 @@ class EaHT(mlht.HoeffdingTree):
         restarted = []
         if state.rows > 0:
             detectors = self._observe(detectors, self.derive(state) if derived is None else derived, X, Y)
-            restarted = [tree for tree, detector in enumerate(detectors) if drift.found(detector)]
-            detectors = [drift.empty() if tree in restarted else detector for tree, detector in enumerate(detectors)]
+            restarted = [tree for tree, detector in enumerate(detectors) if drift.is_found(detector)]
+            detectors = [drift.init() if tree in restarted else detector for tree, detector in enumerate(detectors)]
         # Drawn from the number of rows, so that a loaded model draws the same.
         rng = np.random.default_rng([self.seed, int(state.rows)])
         repeats = rng.poisson(1.0, (self.n_trees, X.shape[0]))
@@ -94,7 +94,7 @@ class EaHT(mlht.HoeffdingTree):
         truth = dense(Y) > 0
         predicted = (self.tree_scores(derived, X, int(root)) > 0 for root in derived.nodes.roots)
         wrong = [(sets != truth).any(axis=1).astype(float) for sets in predicted]
-        return [drift.add(detector, errors) for detector, errors in zip(detectors, wrong, strict=True)]
+        return [drift.update(detector, errors) for detector, errors in zip(detectors, wrong, strict=True)]
 
     def _votes(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
         """Average what the trees say, 0 to 1."""

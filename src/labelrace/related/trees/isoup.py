@@ -36,7 +36,7 @@ from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.decisions.thresholds import soft_clip
+from labelrace.decisions.calibration import soft_clip
 from labelrace.learners import design as columns
 from labelrace.related.stacked_states import map_stacked, stack, unstack
 from labelrace.related.trees import cut_points, leaf_linear, tree

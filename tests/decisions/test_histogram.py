@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from labelrace.decisions import thresholds as th
+from labelrace.decisions import calibration, histogram, rules
 
 SEEDS = st.integers(0, 2**32 - 1)
 WIDTH = 1 / 256
@@ -20,9 +20,9 @@ def some_scores(seed, n=60, n_labels=8, share=0.25):
 
 
 def counted(*batches):
-    counts = th.new_histogram()
+    counts = histogram.init()
     for scores, labels in batches:
-        counts = th.add_scores(counts, scores, labels)
+        counts = histogram.update(counts, scores, labels)
     return counts
 
 
@@ -77,7 +77,7 @@ def best_count(fallen, labels):
 def test_threshold_predicts_about_as_many_labels_as_there_are(seed, n, share):
     """Off by what the bin of the threshold holds, at the most."""
     scores, labels = some_scores(seed, n, share=share)
-    threshold = th.cardinality_threshold(counted((scores, labels)))
+    threshold = rules.cardinality_threshold(counted((scores, labels)))
     fallen = np.array([bin_of(s) for s in scores.flat])
     most = np.bincount(fallen).max() if labels.any() else 0
     wanted = best_count(fallen, labels.ravel())
@@ -92,27 +92,27 @@ def test_threshold_within_a_bin_is_even():
     scores = np.full((1, 100), 0.5 + WIDTH / 2)
     labels = np.zeros((1, 100))
     labels[0, :30] = 1.0
-    assert th.cardinality_threshold(counted((scores, labels))) == pytest.approx(0.5 + 0.7 * WIDTH)
+    assert rules.cardinality_threshold(counted((scores, labels))) == pytest.approx(0.5 + 0.7 * WIDTH)
 
 
 def test_threshold_in_a_gap_is_at_its_upper_end():
     counts = counted((np.array([[0.9, 0.1]]), np.array([[1.0, 0.0]])))
-    assert 0.9 - WIDTH <= th.cardinality_threshold(counts) < 0.9
+    assert 0.9 - WIDTH <= rules.cardinality_threshold(counts) < 0.9
 
 
 def test_no_label_at_all():
     scores, labels = some_scores(0, share=0.0)
     counts = counted((scores, labels))
-    assert th.cardinality_threshold(counts) > scores.max()
-    assert th.empty_row_floor(counts) > scores.max()
+    assert rules.cardinality_threshold(counts) > scores.max()
+    assert rules.empty_row_floor(counts) > scores.max()
     # Nor is anything predicted while nothing has been counted.
-    assert th.cardinality_threshold(th.new_histogram()) > 1
-    assert th.empty_row_floor(th.new_histogram()) == np.inf
+    assert rules.cardinality_threshold(histogram.init()) > 1
+    assert rules.empty_row_floor(histogram.init()) == np.inf
 
 
 def test_every_label():
     scores, labels = some_scores(1, share=1.1)
-    assert th.cardinality_threshold(counted((scores, labels))) < scores.min()
+    assert rules.cardinality_threshold(counted((scores, labels))) < scores.min()
 
 
 def test_labels_known_in_part():
@@ -121,7 +121,7 @@ def test_labels_known_in_part():
     labels = np.array([[1.0, 0.0, np.nan], [np.nan, 0.0, 0.0]])
     counts = counted((scores, labels))
     assert counts.seen.sum() == 4
-    assert 0.6 < th.cardinality_threshold(counts) <= 0.9
+    assert 0.6 < rules.cardinality_threshold(counts) <= 0.9
     assert (counts.rows, counts.empty_rows) == (2, pytest.approx(0.3))
 
 
@@ -129,7 +129,7 @@ def test_labels_known_in_part():
 @given(SEEDS, st.integers(1, 80), st.sampled_from([0.02, 0.1, 0.3]))
 def test_floor_leaves_as_many_rows_empty_as_are(seed, n, share):
     scores, labels = some_scores(seed, n, share=share)
-    floor = th.empty_row_floor(counted((scores, labels)))
+    floor = rules.empty_row_floor(counted((scores, labels)))
     best, bare = scores.max(axis=1), int((labels.sum(axis=1) == 0).sum())
     if not bare:
         assert floor == -np.inf
@@ -154,14 +154,14 @@ def test_probabilities_are_isotonic_regression(seed, n):
     expected = (
         IsotonicRegression().fit(places, targets, sample_weight=each).predict(np.arange(512)).clip(1e-6, 1 - 1e-6)
     )
-    got = th.calibration(counts)
+    got = calibration.calibrate(counts)
     np.testing.assert_allclose(got, expected, atol=1e-9)
     assert (np.diff(got) >= 0).all()
     assert 0 <= got.min() <= got.max() <= 1
 
 
 def test_scores_nobody_has_seen_are_taken_at_face_value():
-    np.testing.assert_allclose(th.calibration(th.new_histogram()), np.clip(th.CENTRES, 1e-6, 1 - 1e-6))
+    np.testing.assert_allclose(calibration.calibrate(histogram.init()), np.clip(histogram.CENTRES, 1e-6, 1 - 1e-6))
 
 
 def test_nothing_given_is_changed():
@@ -171,9 +171,9 @@ def test_nothing_given_is_changed():
     before = [np.copy(part) for part in (*counts, scores, labels)]
     for array in (counts.seen, counts.present, counts.best, scores, labels):
         array.setflags(write=False)
-    th.add_scores(counts, scores, labels)
-    th.cardinality_threshold(counts)
-    th.empty_row_floor(counts)
-    th.calibration(counts)
+    histogram.update(counts, scores, labels)
+    rules.cardinality_threshold(counts)
+    rules.empty_row_floor(counts)
+    calibration.calibrate(counts)
     for now, then in zip((*counts, scores, labels), before, strict=True):
         np.testing.assert_array_equal(now, then)

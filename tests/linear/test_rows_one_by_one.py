@@ -1,4 +1,4 @@
-"""The default model, row by row: with compiled loops it is the model that it is without, and as hard to break."""
+"""The default model, row by row: refused and interrupted rows change nothing, and readers see whole models."""
 
 from __future__ import annotations
 
@@ -12,27 +12,9 @@ from helpers import interrupts
 
 import labelrace
 from labelrace import LabelRaceClassifier
-from labelrace.base import compiled
-from labelrace.decisions import score_loops
 from labelrace.exceptions import DivergenceError
-from labelrace.linear import classifier as default
-from labelrace.linear import row_loops
 
 KINDS = pytest.mark.parametrize("sparse", [False, True])
-
-
-@pytest.fixture(params=["plain", "compiled"], autouse=True)
-def loops(request, monkeypatch):
-    """Take the loops from the first single row on, compiled or as they are written."""
-    if request.param == "compiled" and not compiled.is_available():
-        pytest.skip("Numba is not there")
-    monkeypatch.setattr(default, "_COMPILED_FROM", 0.0)
-    monkeypatch.setattr(default, "is_available", lambda: True)
-    if request.param == "plain":
-        for module in (row_loops, score_loops):
-            for kernel in vars(module).values():
-                if isinstance(kernel, compiled.Kernel):
-                    monkeypatch.setattr(kernel, "compiled", kernel.function)
 
 
 def rows(seed, n, *, sparse, m=20, k=5):
@@ -54,23 +36,6 @@ def learn_singly(model, X, Y):
     for i in range(X.shape[0]):
         model.partial_fit(X[i : i + 1], Y[i : i + 1])
     return model
-
-
-@KINDS
-def test_the_model_is_that_without_loops(sparse, monkeypatch):
-    """Over rows enough for several counts of monitored ones, a drift, and a label that comes late."""
-    X, Y = rows(2, 120, sparse=sparse)
-    Y[60:] = np.roll(Y[60:], 2, axis=1)
-    queries, _ = rows(3, 30, sparse=sparse)
-    with_loops = learn_singly(model_of(sparse), X, Y)
-    monkeypatch.setattr(default, "is_available", lambda: False)
-    without = learn_singly(model_of(sparse), X, Y)
-    np.testing.assert_allclose(
-        with_loops.decision_function(queries), without.decision_function(queries), rtol=1e-3, atol=1e-3
-    )
-    np.testing.assert_allclose(with_loops.offsets_, without.offsets_, atol=1e-6)
-    assert with_loops.n_drifts_ == without.n_drifts_
-    assert with_loops._fitted.state.single_rows == 120
 
 
 @KINDS
@@ -103,8 +68,7 @@ def test_a_row_that_is_interrupted_changes_nothing(sparse, n_waiting):
     model = begun()
     before, expected = model.decision_function(queries), begun().partial_fit(x, y).decision_function(queries)
     place = 0
-    # Loops have no lines when they are compiled.
-    while interrupts.interrupted_at(place := place + 1, lambda one=model: one.partial_fit(x, y), without="_kernels"):
+    while interrupts.interrupted_at(place := place + 1, lambda one=model: one.partial_fit(x, y)):
         if not np.array_equal(model.decision_function(queries), before):
             # The last line of all: nothing but the way back was left.
             np.testing.assert_array_equal(model.decision_function(queries), expected)
@@ -118,33 +82,8 @@ def test_a_row_that_is_interrupted_changes_nothing(sparse, n_waiting):
     assert not other.is_alive()
 
 
-def test_the_short_way_of_a_sparse_row_is_that_of_a_batch(monkeypatch):
-    """To the last digit; it is taken by all rows but those that are counted, or have a label for the first time."""
-    X, Y = rows(2, 200, sparse=True)
-    Y[:, 4] = np.where(np.arange(200) < 77, 0.0, Y[:, 4])
-    Y[130] = np.nan
-    ways, learn_row = [], default.LabelRace.learn_row
-
-    def spied(*arguments):
-        state = learn_row(*arguments)
-        ways.append(state is not None)
-        return state
-
-    monkeypatch.setattr(default.LabelRace, "learn_row", spied)
-    short = learn_singly(model_of(True), X, Y)
-    assert 0.85 < np.mean(ways) < 1.0
-    monkeypatch.setattr(default.LabelRace, "learn_row", lambda *_: None)
-    long = learn_singly(model_of(True), X, Y)
-    header, arrays = short.packed()
-    expected_header, expected = long.packed()
-    assert header == expected_header
-    assert arrays.keys() == expected.keys()
-    for name in arrays:
-        np.testing.assert_array_equal(np.asarray(arrays[name]), np.asarray(expected[name]), err_msg=name)
-
-
 def test_values_that_come_before_and_after_a_refused_row_are_learned_alike():
-    """The room of a refused row is free again, and values of the model that are older stay as they were."""
+    """Values of the model that are older stay as they were."""
     X, Y = rows(2, 24, sparse=True)
     queries, _ = rows(3, 30, sparse=True)
     model, expected = learn_singly(model_of(True), X[:5], Y[:5]), learn_singly(model_of(True), X, Y)
@@ -200,7 +139,7 @@ def with_long_indices(x):
     ],
 )
 def test_rows_in_other_forms_teach_the_same(form_of_x, form_of_y):
-    """What the loops do not take for a row in order goes the long way, which brings it into order."""
+    """A row that is not in order is brought into order."""
     X, Y = rows(2, 12, sparse=True)
     Y = np.nan_to_num(Y)
     model, twin = model_of(True), model_of(True)

@@ -1,0 +1,199 @@
+"""What text formats share: blocks of lines parsed many at a time, lines written by batches, numbers as text."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+
+from labelrace.base.files import write_atomic
+from labelrace.exceptions import DataFormatError
+from labelrace.streams.dataset import Stream
+from labelrace.streams.files import Location, new_data
+from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
+
+Item = TypeVar("Item")
+Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
+Result = TypeVar("Result")
+Row = TypeVar("Row")
+Parsed = TypeVar("Parsed")
+
+# Parsing a block of lines at once is worthwhile from the first size on. NumPy's arrays for a block of the second size
+# fit into the processor's cache.
+_MIN_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 17
+
+
+def byte_blocks(file: IO[bytes], size: int, max_bytes: int = 1 << 22) -> Iterator[tuple[bytes, int]]:
+    """Yield blocks of about `size` lines, or more if that is little text, with the number of their lines.
+
+    `max_bytes` limits the bytes of a block, apart from the end of its last line, and thus the memory of the parser.
+    """
+    amount = _MIN_BLOCK
+    while block := file.read(amount):
+        block += file.readline()
+        block = block if block.endswith(b"\n") else block + b"\n"
+        n_lines = block.count(b"\n")
+        yield block, n_lines
+        amount = min(max(size * len(block) // n_lines, _MIN_BLOCK), max_bytes)
+
+
+def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:
+    """Return the numbers and the stripped texts of a block's lines that hold rows.
+
+    `line` is the number of the line before the block. `skipped` has the first bytes of lines that hold no row: an
+    empty one for blank lines, and the characters that begin a comment.
+    """
+    lines = enumerate(map(bytes.strip, block.split(b"\n")[:-1]), start=line + 1)
+    rows = [(number, text) for number, text in lines if text[:1] not in skipped]
+    return [number for number, _ in rows], [text for _, text in rows]
+
+
+def chunked(rows: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
+    """Yield lists of `size` rows, by default one of all; before an error the rows above it are delivered."""
+    waiting, error = iter(rows), None
+    while error is None:
+        chunk = list[Item]()
+        try:
+            chunk.extend(islice(waiting, size))
+        except DataFormatError as failure:
+            error = failure
+        if chunk:
+            yield chunk
+        elif error is None:
+            return
+    raise error
+
+
+def read_lines(
+    path: Path,
+    blocks: Iterable[tuple[bytes, int]],
+    line: int,
+    skipped: tuple[bytes, ...],
+    bulk: Callable[[bytes, int], Parsed | None],
+    row: Callable[[bytes, Location], Row],
+    join: Callable[[list[Row]], Parsed],
+    threads: int = 1,
+) -> Iterator[Parsed]:
+    """Yield the rows of each block of lines; before an error those above it.
+
+    `line` and `skipped` are those of `rows_in`. `bulk` parses a block of lines, given with their number, at once, or
+    returns None if it cannot. Then `row` parses each line, or raises the exact error, and `join` combines the rows.
+    Several `threads` parse blocks ahead in bulk, which is worthwhile if `bulk` releases Python's lock.
+    """
+    for (block, n_lines), parsed in map_ahead(bulk, blocks, threads):
+        if parsed is None:
+            numbers, lines = rows_in(block, line, skipped)
+            text = b"".join(raw + b"\n" for raw in lines)
+            parsed = bulk(text, len(lines)) if lines and text != block else None
+        if parsed is not None:
+            yield parsed
+        else:
+            numbered = zip(lines, numbers, strict=True)
+            yield from map(join, chunked(row(raw, Location(path, number)) for raw, number in numbered))
+        line += n_lines
+        del block, parsed  # to free their memory before the next block is read
+
+
+def map_ahead(
+    function: Callable[..., Result], calls: Iterable[Arguments], threads: int
+) -> Iterator[tuple[Arguments, Result]]:
+    """Yield the arguments and results of calls, in order; with several threads, as many calls are made ahead."""
+    if threads == 1:
+        yield from ((call, function(*call)) for call in calls)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+
+        def submitted() -> Iterator[tuple[Any, Future[Result]]]:
+            try:
+                for call in calls:
+                    yield call, pool.submit(function, *call)
+            except Exception as failure:
+                # It waits like a result, so that those of the calls before it are delivered first.
+                broken = Future[Result]()
+                broken.set_exception(failure)
+                yield (), broken
+
+        pending = deque[tuple[Any, Future[Result]]]()
+        for made in submitted():
+            pending.append(made)
+            if len(pending) > threads:
+                call, result = pending.popleft()
+                yield call, result.result()
+        for call, result in pending:
+            yield call, result.result()
+
+
+def write_lines(
+    stream: Stream,
+    path: Path,
+    batch_size: int,
+    lines: Callable[[AnyMatrix, SparseMatrix], Iterable[str]],
+    header: str,
+    beside: Mapping[Path, bytes],
+) -> int:
+    """Write a header and the lines of each batch to a file, and other files beside it; return the number of rows."""
+    rows = 0
+    with new_data(path) as file:
+        file.write(header.encode())
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            file.write("".join(lines(X, Y)).encode())
+        for other, content in beside.items():
+            write_atomic(other, content)
+    return rows
+
+
+def number_texts(values: FloatArray) -> list[str]:
+    """Return the shortest texts from which ``float()`` gets the same numbers.
+
+    Examples
+    --------
+    >>> number_texts(np.array([0.1, 3.0, 1e300, -0.0]))
+    ['0.1', '3', '1e+300', '-0']
+    """
+    texts = map(repr, np.asarray(values, dtype=np.float64).tolist())
+    return [text.removesuffix(".0") for text in texts]
+
+
+def finite_number(text: str) -> float | None:
+    """Return a text as a number, which may be NaN; None if it is not a finite number."""
+    # float() would accept the digits of other scripts, and ignore underscores.
+    try:
+        number = float(text) if text.isascii() and "_" not in text else math.inf
+    except ValueError:
+        return None
+    return None if math.isinf(number) else number
+
+
+def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
+    """Return the texts that codes mean, and `missing` for NaN; `name` is the feature, to name in an error."""
+    absent = np.isnan(codes)
+    wrong = ~absent & ~np.isin(codes, np.arange(len(texts)))
+    if wrong.any():
+        raise ValueError(
+            f"the nominal feature {name!r} has the code {codes[wrong][0]:g}, but its {len(texts)} values are coded "
+            f"as whole numbers from 0 to {len(texts) - 1}; correct the data or its categorical mask"
+        )
+    known = np.array([*texts, missing], dtype=object)
+    return known[np.where(absent, len(texts), codes).astype(np.intp)].tolist()
+
+
+def entry_texts(
+    rows: SparseMatrix, entries: list[Any], values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: Any
+) -> list[Any]:
+    """Return the entries of sparse rows, with the codes of nominal columns replaced by texts; see `code_texts`."""
+    texts = entries.copy()
+    order = np.argsort(rows.indices, kind="stable")
+    bounds = np.searchsorted(rows.indices[order], np.array([[column, column + 1] for column in values]).reshape(-1, 2))
+    for column, (start, end) in zip(values, bounds.tolist(), strict=True):
+        positions = order[start:end]
+        coded = code_texts(rows.data[positions], values[column], names[column], missing)
+        for position, text in zip(positions.tolist(), coded, strict=True):
+            texts[position] = text
+    return texts

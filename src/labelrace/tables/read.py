@@ -1,0 +1,268 @@
+"""Tables of any library, of files and of standard input, as columns of cells."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labelrace.base.parameters import repeated
+from labelrace.streams.jsonl import JsonFile, check_object, unique_keys
+from labelrace.streams.lines import chunked
+from labelrace.streams.standard_input import TextRows, read_text
+from labelrace.streams.tabular import CsvFile, open_table
+from labelrace.tables.cells import Cells
+
+
+class Table(NamedTuple):
+    """Columns of cells by name, all of the same length; ``has_names`` is whether the user gave the names."""
+
+    columns: dict[str, Cells]
+    n_rows: int
+    has_names: bool = True
+
+    def slice(self, start: int, stop: int) -> Table:
+        """Return the rows from `start` up to `stop`."""
+        columns = {name: cells[start:stop] for name, cells in self.columns.items()}
+        return Table(columns, max(0, min(stop, self.n_rows) - start), self.has_names)
+
+    def take(self, rows: Iterable[int]) -> Table:
+        """Return the rows with the given numbers."""
+        numbers = list(rows)
+        columns: dict[str, Cells] = {
+            name: cells[numbers] if isinstance(cells, np.ndarray) else [cells[row] for row in numbers]
+            for name, cells in self.columns.items()
+        }
+        return Table(columns, len(numbers), self.has_names)
+
+    def drop(self, names: Iterable[str]) -> Table:
+        """Return the table without some of its columns."""
+        dropped = set(names)
+        columns = {name: cells for name, cells in self.columns.items() if name not in dropped}
+        return Table(columns, self.n_rows, self.has_names)
+
+
+def stack_tables(tables: Sequence[Table]) -> Table:
+    """Concatenate the rows of tables; a column that one of them lacks is missing there.
+
+    Examples
+    --------
+    >>> stack_tables([Table({"a": [1]}, 1), Table({"a": [2], "b": ["x"]}, 1)]).columns
+    {'a': [1, 2], 'b': [None, 'x']}
+    """
+    columns = dict[str, Cells]()
+    for name in dict.fromkeys(name for table in tables for name in table.columns):
+        parts = [table.columns.get(name, [None] * table.n_rows) for table in tables]
+        if all(isinstance(part, np.ndarray) for part in parts):
+            columns[name] = np.concatenate(parts)
+        else:
+            columns[name] = [cell for part in parts for cell in part]
+    return Table(columns, sum(table.n_rows for table in tables), all(table.has_names for table in tables))
+
+
+def as_table(X: Any) -> Table:
+    """Turn a table of any kind into columns of cells.
+
+    Parameters
+    ----------
+    X : data frame (pandas, polars), Arrow table or record batch, list of dicts, dict of columns, or (n, m) array
+
+    Examples
+    --------
+    >>> as_table([{"title": "Poached eggs", "price": 3}, {"title": None}])
+    Table(columns={'title': ['Poached eggs', None], 'price': [3, None]}, n_rows=2, has_names=True)
+    """
+    if isinstance(X, Table):
+        return X
+    if isinstance(X, Mapping):
+        _check_names(list(X))
+        are_columns = all(hasattr(cells, "__len__") and not isinstance(cells, str) for cells in X.values())
+        if not are_columns or len(lengths := set(map(len, X.values()))) != 1:
+            raise ValueError(
+                "X must be columns of equal length if it is a dict; give a single row as a list of one dict."
+            )
+        return Table({name: _cells(column) for name, column in X.items()}, lengths.pop())
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        names = [str(name) if isinstance(name, (int, np.integer)) else name for name in X.columns]
+        _check_names(names)
+        # By position, as pandas knows a column by its original name only.
+        return Table({name: _cells(X.iloc[:, i]) for i, name in enumerate(names)}, len(X))
+    if hasattr(X, "to_arrow"):
+        X = X.to_arrow()
+    if isinstance(X, (pa.Table, pa.RecordBatch)):
+        _check_names(X.schema.names)
+        pairs = zip(X.schema.names, X.columns, strict=True)
+        return Table({name: _cells(column) for name, column in pairs}, X.num_rows)
+    if isinstance(X, (list, tuple)) and all(isinstance(row, Mapping) for row in X):
+        names = list(dict.fromkeys(name for row in X for name in row))
+        _check_names(names)
+        return Table({name: [_cell(row.get(name)) for row in X] for name in names}, len(X))
+    return _from_array(X)
+
+
+def _check_names(names: Sequence[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"X must have columns whose names are text, got {name!r}: rename it.")
+    if twice := repeated(names):
+        raise ValueError(f"X has two columns called {twice[0]!r}: rename one of them.")
+
+
+def _from_array(X: Any) -> Table:
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        array = np.zeros(0)
+    if array.ndim != 2:
+        raise ValueError(
+            "X must be a table: a data frame, an Arrow table, a list of dicts, or an array of two dimensions, got "
+            f"{type(X).__name__}. Reshape your data either using array.reshape(-1, 1) or array.reshape(1, -1)."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("X must hold texts, numbers or dates, got complex numbers. Complex data not supported.")
+    return Table({f"x{i}": _cells(array[:, i]) for i in range(array.shape[1])}, len(array), has_names=False)
+
+
+def _cells(column: Any) -> Cells:
+    """Return a column of an Arrow table, a data frame or an array, or a list, as cells."""
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return _from_arrow(column)
+    kind = getattr(getattr(column, "dtype", None), "kind", "O")
+    is_series = hasattr(column, "to_numpy")
+    if kind in "iuf" and column.ndim == 1:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan) if is_series else column.astype(np.float64)
+    if kind == "M":
+        return (column.dt.tz_localize(None).to_numpy() if is_series else column).astype("datetime64[s]")
+    return [_cell(cell) for cell in (column.tolist() if hasattr(column, "tolist") else column)]
+
+
+def _from_arrow(column: Any) -> Cells:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = pc.local_timestamp(column)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return column.cast(pa.timestamp("s"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[s]")
+    return [_cell(cell) for cell in column.to_pylist()]
+
+
+def _cell(value: Any) -> Any:
+    """Return None for a missing value of any library, and NumPy's scalars as Python's."""
+    is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
+    if is_missing or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
+    r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
+
+    Cells of CSV are texts: `labelrace.tables.kinds` decides what they mean, for a whole column. A ``.json`` file holds
+    an object, or a list of them, and is read as a whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.csv")
+    ...     _ = path.write_text("size,hue\n1.5,red\n2,\n3,blue\n")
+    ...     [table.columns for table in file_tables(path, 2)]
+    [{'size': ['1.5', '2'], 'hue': ['red', None]}, {'size': ['3'], 'hue': ['blue']}]
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".json":
+        yield from table_batches(_json_rows(path), size)
+        return
+    options = {} if delimiter is None else {"delimiter": delimiter}
+    try:
+        file = open_table(path, **options)
+    except TypeError:
+        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.") from None
+    if isinstance(file, JsonFile):
+        for _, rows in file.objects(size):
+            yield as_table(rows)
+        return
+    types = dict.fromkeys(file.names, pa.string()) if isinstance(file, CsvFile) else None
+    for rows in _resized((batch.rows for batch in file.batches(size, types)), size):
+        yield as_table(rows)
+
+
+def _resized(parts: Iterable[Any], size: int) -> Iterator[Any]:
+    """Split and join tables so that each but the last has `size` rows."""
+    waiting, n_waiting = [], 0
+    for part in parts:
+        waiting.append(part)
+        n_waiting += part.num_rows
+        if n_waiting >= size:
+            whole = pa.concat_tables(waiting)
+            n_whole = n_waiting - n_waiting % size
+            for start in range(0, n_whole, size):
+                yield whole.slice(start, size)
+            waiting, n_waiting = [whole.slice(n_whole).combine_chunks()], n_waiting - n_whole
+    if n_waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _json_rows(path: Path) -> list[dict[str, Any]]:
+    """Read a file that holds one JSON object, or a list of them."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique_keys)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} must hold a JSON object or a list of them, got something else ({error}); a file with an object on "
+            "each line is called .jsonl."
+        ) from None
+    rows = content if isinstance(content, list) else [content]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{path} must hold a JSON object, with a value for each column, or a list of them.")
+    return rows
+
+
+def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterator[Table]:
+    """Yield the rows of standard input, `size` at a time: CSV with a header, or a JSON object on each line."""
+    yield from map(as_table, chunked(_named_rows(read_text(lines, delimiter)), size))
+
+
+def _named_rows(text: TextRows) -> Iterator[dict[str, Any]]:
+    """Yield the cells of each row by the names of their columns."""
+    names: list[str] | None = None
+    for location, cells in text.rows:
+        if text.is_json:
+            yield check_object(cells, location)
+        elif names is None:
+            names = cells
+            if twice := repeated(names):
+                raise location.error(f"two columns are called {twice[0]!r}; rename one of them")
+        elif len(cells) != len(names):
+            raise location.error(f"the row has {len(cells)} cells, but the header has {len(names)} columns")
+        else:
+            yield {name: cell or None for name, cell in zip(names, cells, strict=True)}
+
+
+def table_batches(X: Any, size: int, delimiter: str | None = None) -> Iterator[Table]:
+    """Yield the rows of a table or a file, `size` at a time."""
+    if isinstance(X, (str, Path)):
+        yield from file_tables(X, size, delimiter)
+        return
+    table = as_table(X)
+    for start in range(0, table.n_rows, size):
+        yield table.slice(start, start + size)
+
+
+def one_row(row: Any) -> Table:
+    """Turn a single row, a dict or a pandas Series, into a table."""
+    if isinstance(row, Mapping):
+        row = [row]
+    elif hasattr(row, "to_dict") and hasattr(row, "index") and not hasattr(row, "columns"):
+        row = [row.to_dict()]
+    table = as_table(row)
+    if table.n_rows != 1:
+        raise ValueError(f"row must be one row, got {table.n_rows}.")
+    return table
