@@ -10,7 +10,7 @@ from labelrace.extreme import codes
 
 
 def murmur(number, salt):
-    """The finaliser of 32 bits, as it was published."""
+    """Hash a number by the finaliser of 32 bits, as it was published."""
     bits = (number + salt * 0x9E3779B9) % 2**32
     bits = (bits ^ (bits >> 16)) * 0x85EBCA6B % 2**32
     bits = (bits ^ (bits >> 13)) * 0xC2B2AE35 % 2**32

@@ -139,6 +139,14 @@ def test_labels_that_bounds_rule_out_are_not_looked_at():
         np.testing.assert_array_equal(one, two)
 
 
+def test_postings_beside_fewer_labels_than_they_may_offer():
+    """As a file may hold them that nobody has written so."""
+    searched, rows = prepared(0, 3)
+    lists = np.random.default_rng(0).integers(0, 4, (M, postings.DEPTH)).astype(np.int32)
+    found = search.find(searched._replace(postings=VersionedRows.taking(lists)), rows)
+    assert [sorted(row) for row in found.labels.tolist()] == [[0, 1, 2]] * 12
+
+
 @pytest.mark.parametrize("n_labels", [40, 3000])
 def test_true_labels_replace_the_last_candidates(n_labels):
     searched, rows = prepared(3, n_labels)

@@ -10,14 +10,14 @@ cannot predict gets little weight. The sums are ``G = Σ ÛᵀÛ``, ``C = Σ Y�
 ``C`` and ``N`` are stored divided by one running scale. So forgetting touches nothing, a batch changes the labels it
 has and no others, and a label that appears later costs a row of zeros.
 
-*Bounds, by which `labelrace.extreme.search` finds the best labels exactly.* With an intercept beside the codes, ``a = (1, û)``, and
-``M`` the sum of ``aᵀa`` with the ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy and Schwarz it is at
-most ``|a| |A_j|``, lengths by ``M⁻¹``. Of ``|A_j|`` two bounds are known without a product: ``sqrt(N_j)``, as no fit
-explains more than all; and the sum of the lengths that the rows with the label had when they were learned, as ``M``
-only grows, but for what fades, and with it ``A_j``. The second is kept beside the count. The state has the order of the
-labels by the smaller one, which survives forgetting. Labels that have been counted since it was made are few and are
-kept beside it, unsorted; it is made again when these are more than a sixteenth of all, so that a label's occurrence
-costs the same however many labels there are.
+*Bounds, by which `labelrace.extreme.search` finds the best labels exactly.* With an intercept beside the codes,
+``a = (1, û)``, and ``M`` the sum of ``aᵀa`` with the ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy
+and Schwarz it is at most ``|a| |A_j|``, lengths by ``M⁻¹``. Of ``|A_j|`` two bounds are known without a product:
+``sqrt(N_j)``, as no fit explains more than all; and the sum of the lengths that the rows with the label had when they
+were learned, as ``M`` only grows, but for what fades, and with it ``A_j``. The second is kept beside the count. The
+state has the order of the labels by the smaller one, which survives forgetting. Labels that have been counted since it
+was made are few and are kept beside it, unsorted; it is made again when these are more than a sixteenth of all, so that
+a label's occurrence costs the same however many labels there are.
 
 Costs: memory is ``4 l (k + 2)`` bytes; a batch of ``n`` rows with ``y`` labels takes ``O(n k² + y k)``, the inverse
 ``O(k³)``.

@@ -1,7 +1,7 @@
 """Candidates: the few labels of a row that are looked at, found without looking at all.
 
-*By the decoder.* All labels that occurred recently, the pool, are candidates, and of these the best are taken. Some of a
-row's candidates are to be the best of all labels, exactly: the others are looked at in the order of their bounds
+*By the decoder.* The best of the labels that occurred recently, the pool, are candidates. Some of a row's candidates
+are to be the best of all labels, exactly: the other labels are looked at in the order of their bounds
 (`labelrace.extreme.decoder`), until no other can be among the best.
 
 *By features.* Where labels are many, the rarest features of a row offer some (`labelrace.extreme.postings`), which
@@ -147,10 +147,10 @@ def to_learn(searched: Searched, rows: Rows, Y: AnyMatrix) -> tuple[IntArray, Ar
     labels, scores = _candidates(searched, rows, 0, None, None)
     tables = searched.decoder.sums, searched.decoder.counts
     of_rows = rows.queries.weights, labels, scores, Y.indptr, Y.indices, Y.data
-    known: FloatArray = read_all(tables, _put_true_labels, *of_rows)
+    of_labels: FloatArray = read_all(tables, _put_true_labels, *of_rows)
     if _are_offered(searched, rows):
-        known[(known == 0) & (scores < _UNLIKELY)] = np.nan
-    return labels, scores, known
+        of_labels[(of_labels == 0) & (scores < _UNLIKELY)] = np.nan
+    return labels, scores, of_labels
 
 
 def _are_offered(searched: Searched, rows: Rows) -> bool:
@@ -167,7 +167,7 @@ def _candidates(
     *,
     with_postings: bool = True,
 ) -> tuple[IntArray, Array]:
-    """Call the kernel: candidates and scores, (n, c) each; with the table's weights, and then best first, or without."""
+    """Find candidates and their scores, (n, c) each: by the decoder, or with a table's weights, and then best first."""
     n_labels, lists = len(searched.decoder.sums), searched.lists
     are_offered = with_postings and _are_offered(searched, rows)
     least = n_exact + MAX_FROM_POSTINGS if are_offered else n_exact
@@ -207,7 +207,7 @@ def _in_no_list(lists: Lists, n: int) -> IntArray:
 
 @kernel
 def targets(labels: Any, starts: Any, present: Any, values: Any) -> Any:
-    """Look candidates, (n, c), up in the labels of their rows, in compressed form: 1, 0, or NaN where it is not known."""
+    """Look candidates, (n, c), up in the labels of rows, in compressed form: 1, 0, or NaN where it is not known."""
     known = np.zeros(labels.shape)
     for row in range(len(labels)):
         for entry in range(starts[row], starts[row + 1]):
@@ -476,8 +476,8 @@ def _is_among(label: Any, labels: Any) -> Any:
 
 @kernel
 def _put_offers(labels: Any, scores: Any, offers: Any, sums: Any, counts: Any, weights: Any) -> None:
-    """Put labels that features offer, -1 for none, behind the first candidates of a row, and the others behind these."""
-    n_kept = len(labels) - MAX_FROM_POSTINGS
+    """Put labels that features offer, -1 for none, behind the first candidates of a row, and others behind these."""
+    n_kept = max(len(labels) - MAX_FROM_POSTINGS, 0)
     others, of_others, n_known = labels[n_kept:].copy(), scores[n_kept:].copy(), n_kept
     for offer in offers:
         if n_known == len(labels):
