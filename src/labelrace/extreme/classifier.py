@@ -42,6 +42,7 @@ from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import merge, postings, search
 from labelrace.extreme import table as residual_table
+from labelrace.extreme.blocks import CodeBlock
 from labelrace.extreme.search import Candidates, Rows, Searched
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import rls
@@ -225,7 +226,7 @@ class HashedRace(BankAlgorithm[State]):
         n_values = state.learners.scaling.n_values
         return state._replace(
             postings=postings.update(state.postings, Z, n_values, extra_precision, Y, columns),
-            learners=self.bank.learn(state.learners, X, codes, gathered=gathered),
+            learners=self.bank.learn(state.learners, X, codes, gathered=gathered, sparse_block=CodeBlock),
             decoder=code_decoder.update(state.decoder, U, filled, keep, queries.lengths),
             table=table,
         )
