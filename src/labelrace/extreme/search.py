@@ -329,9 +329,14 @@ def _score(sums: Any, counts: Any, label: Any, weights: Any) -> Any:
 
 @kernel
 def _block_scores(block: Any, weights: Any, scores: Any) -> None:
-    """Compute the scores of a block of labels."""
+    """Compute the scores of a block of labels, four codes at a time, so that sums are written less often."""
     scores[:] = 0.0
-    for j in range(len(weights)):
+    n_by_four = len(weights) // 4 * 4
+    for j in range(0, n_by_four, 4):
+        for i in range(_BLOCK):
+            first = weights[j] * block[j, i] + weights[j + 1] * block[j + 1, i]
+            scores[i] += first + (weights[j + 2] * block[j + 2, i] + weights[j + 3] * block[j + 3, i])
+    for j in range(n_by_four, len(weights)):
         for i in range(_BLOCK):
             scores[i] += weights[j] * block[j, i]
 

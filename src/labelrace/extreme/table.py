@@ -137,29 +137,36 @@ def merged(one: Any, other: Any) -> Any:
 
 
 @kernel
-def _slot(of_feature: Any, of_label: Any, n_slots: Any) -> Any:
-    """Compute the slot and the tag of a pair from the hashes of both."""
+def _hash_of_pair(of_feature: Any, of_label: Any) -> Any:
+    """Hash a pair by the hashes of both: the tag is in its last bits, the slot in its first ones."""
     # The sum alone would let two labels that collide for one feature collide for all.
     bits = np.uint32(of_label + of_feature)
     bits ^= np.uint32(bits >> np.uint32(15))
     bits = np.uint32(bits * np.uint32(0x2C1B3C6D))
-    bits ^= np.uint32(bits >> np.uint32(12))
-    return np.uint32((np.uint64(bits) * n_slots) >> np.uint64(32)), np.uint32(bits & _TAG)
+    return np.uint32(bits ^ np.uint32(bits >> np.uint32(12)))
 
 
 @kernel
-def _read_slots(bits: Any, features: Any, labels: Any, slots: Any, tags: Any, words: Any) -> None:
+def _slot(bits: Any, n_slots: Any) -> Any:
+    """Compute the slot of a pair from its hash."""
+    return np.uint32((np.uint64(bits) * n_slots) >> np.uint64(32))
+
+
+@kernel
+def _read_slots(table: Any, features: Any, labels: Any, slots: Any, tags: Any, words: Any) -> None:
     """Compute the slots of a row's features and candidates, features first, and read them."""
-    n_slots, width = np.uint64(len(bits)), len(labels)
+    n_slots, width = np.uint64(len(table)), len(labels)
     of_labels = np.empty(width, np.uint32)
     for c in range(width):
         of_labels[c] = hashed(labels[c], _OF_LABELS)
     for z in range(len(features)):
         of_feature = hashed(np.int64(features[z]), _OF_FEATURES)
         for c in range(width):
-            slots[z * width + c], tags[z * width + c] = _slot(of_feature, of_labels[c], n_slots)
+            bits = _hash_of_pair(of_feature, of_labels[c])
+            slots[z * width + c] = _slot(bits, n_slots)
+            tags[z * width + c] = bits & _TAG
     for i in range(len(features) * width):
-        words[i] = bits[np.uint64(slots[i])]
+        words[i] = table[np.uint64(slots[i])]
 
 
 @kernel
@@ -282,7 +289,8 @@ def _find_additions(table: Any, features: Any, labels: Any, weights: Any) -> Any
     slots, tags, steps = np.empty(shape, np.uint32), np.empty(shape, np.uint32), np.empty(shape, np.float32)
     before = words.view(np.float32)
     for i in range(len(features)):
-        slot, tag = _slot(hashed(features[i], _OF_FEATURES), hashed(labels[i], _OF_LABELS), n_slots)
+        pair = _hash_of_pair(hashed(features[i], _OF_FEATURES), hashed(labels[i], _OF_LABELS))
+        slot, tag = _slot(pair, n_slots), np.uint32(pair & _TAG)
         slots[n_changed], tags[n_changed], steps[n_changed] = slot, tag, weights[i]
         words[n_changed] = bits[np.uint64(slot)]
         is_owned = (words[n_changed] & _TAG) == tag
