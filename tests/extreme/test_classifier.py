@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse
 
 import labelrace
-from labelrace.base import compiled
 from labelrace.exceptions import LimitError, MergeError
 from labelrace.extreme import classifier as hashed
 
@@ -170,12 +169,8 @@ def test_a_stream_that_outgrows_its_memory_keeps_its_quality():
     assert np.mean(hits[moved : moved + 4]) > 0.9 * np.mean(hits[moved - 4 : moved])
 
 
-@pytest.mark.parametrize("loops", [True, False])
-def test_what_is_compressed_predicts_what_it_was_made_of(loops, monkeypatch):
-    """Right after the move and after the next batch, beside a model that stays; with compiled loops it was an error."""
-    if loops and not compiled.is_available():
-        pytest.skip("Numba is not there")
-    monkeypatch.setattr(hashed, "_COMPILED_FROM", 0 if loops else np.inf)
+def test_what_is_compressed_predicts_what_it_was_made_of():
+    """Right after the move and after the next batch, beside a model that stays."""
     X, Y = stream(3000, 400)
     models = [labelrace.LabelRaceClassifier(max_memory=memory, random_state=0) for memory in ("1GB", 4 * 300 * 400)]
     for first in range(0, 2400, 200):

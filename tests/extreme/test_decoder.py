@@ -8,7 +8,9 @@ import scipy.sparse
 
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import search as label_search
+from labelrace.extreme import search
+from labelrace.extreme.search import Rows, Searched
+from labelrace.linear.versioned import VersionedRows
 
 K, L = 6, 700
 
@@ -46,58 +48,31 @@ def naive_scores(U, Y, weights, queries):
 def test_scores_are_those_of_least_squares(keep):
     """With a scale that is small, and one that had to be multiplied out."""
     state, U, Y, weights = learned(keep, 3 if keep < 0.5 else 12)
-    queries, _ = some_rows(99, 25)
+    codes, _ = some_rows(99, 25)
     derived = code_decoder.derive(state)
-    asked = code_decoder.queries(derived, queries)
-    expected = naive_scores(U, Y, weights, queries)
-    np.testing.assert_allclose(code_decoder.all_scores(derived, asked), expected, atol=2e-4)
+    queries = code_decoder.queries(derived, codes)
+    expected = naive_scores(U, Y, weights, codes)
+    np.testing.assert_allclose(code_decoder.all_scores(derived, queries), expected, atol=2e-4)
     labels = np.array([0, 3, 5, 699])
     beta, constants = code_decoder.coefficients(derived, labels)
-    np.testing.assert_allclose(queries @ beta + constants, expected[:, labels], atol=2e-4)
+    np.testing.assert_allclose(codes @ beta + constants, expected[:, labels], atol=2e-4)
     rows = np.array([0, 7, 7, 24])
     np.testing.assert_allclose(
-        code_decoder.pair_scores(derived, asked, rows, labels), expected[rows, labels], atol=2e-4
+        code_decoder.pair_scores(derived, queries, rows, labels), expected[rows, labels], atol=2e-4
     )
-
-
-@pytest.mark.parametrize("n_head", [0, 8])
-@pytest.mark.parametrize("n_best", [3, 40, 650])
-def test_the_best_are_found_without_looking_at_all(n_best, n_head, monkeypatch):
-    """In whatever list labels are: recent ones, those counted since the order was made, and the others."""
-    monkeypatch.setattr(code_decoder, "_RECENT", 20)
-    monkeypatch.setattr(code_decoder, "_FEW_APART", 120)
-    monkeypatch.setattr(label_search, "_FIRST_BLOCK", 8)
-    state, *_ = learned(0.95)
-    assert len(state.order) > 100
-    assert len(state.apart)
-    derived = code_decoder.derive(state, n_head=n_head)
-    asked = code_decoder.queries(derived, some_rows(98, 30)[0])
-    every = code_decoder.all_scores(derived, asked)
-    looked_at, part_of = [], code_decoder.Derived.part_of
-    monkeypatch.setattr(
-        code_decoder.Derived, "part_of", lambda *given: looked_at.append(part_of(*given)) or looked_at[-1]
-    )
-    n_exact = min(n_best, 5)
-    labels, scores = label_search.best(derived, asked, n_best, n_exact)
-    assert labels.shape == scores.shape == (30, n_best)
-    assert all(len(set(row)) == n_best for row in labels.tolist())
-    np.testing.assert_allclose(np.take_along_axis(every, labels, axis=1), scores, atol=1e-5)
-    np.testing.assert_allclose(scores[:, :n_exact], -np.sort(-every, axis=1)[:, :n_exact], atol=1e-5)
-    if n_best == 3:
-        assert sum(len(part.labels) for part in looked_at) < L / 2
 
 
 @pytest.mark.parametrize("keep", [1.0, 0.9, 1e-7])
 def test_the_order_is_that_of_the_bounds(keep, monkeypatch):
     """Of all labels that have occurred, each once, though only those that were apart are sorted."""
-    monkeypatch.setattr(code_decoder, "_FEW_APART", 120)
+    monkeypatch.setattr(code_decoder, "_FEW_UNSORTED", 120)
     state, _, Y, _ = learned(keep, 12)
     bounds = code_decoder.bounds(np.asarray(state.counts))
-    unchanged = state.order[~np.isin(state.order, state.apart)]
+    unchanged = state.order[~np.isin(state.order, state.unsorted)]
     assert len(unchanged) > 50
     assert (np.diff(bounds[unchanged]) <= 1e-6 * bounds[unchanged][:-1]).all()
     assert len(set(state.order.tolist())) == len(state.order)
-    assert set(state.order.tolist()) | set(state.apart.tolist()) == set(np.flatnonzero(Y.any(axis=0)).tolist())
+    assert set(state.order.tolist()) | set(state.unsorted.tolist()) == set(np.flatnonzero(Y.any(axis=0)).tolist())
 
 
 def test_bounds_hold():
@@ -108,10 +83,10 @@ def test_bounds_hold():
         lengths = code_decoder.queries(code_decoder.derive(state), U).lengths if seed else None
         state = code_decoder.update(state, U, Y, 0.9, lengths)
     derived = code_decoder.derive(state)
-    asked = code_decoder.queries(derived, some_rows(97, 50)[0])
-    scores, counts = code_decoder.all_scores(derived, asked), np.sqrt(derived.scale) * np.asarray(derived.counts)
+    queries = code_decoder.queries(derived, some_rows(97, 50)[0])
+    scores, counts = code_decoder.all_scores(derived, queries), np.sqrt(derived.scale) * np.asarray(derived.counts)
     for bounds in (np.sqrt(np.sqrt(derived.scale) * counts[:, 0]), counts[:, 1]):
-        assert (scores <= asked.lengths[:, None] * bounds + 1e-5).all()
+        assert (scores <= queries.lengths[:, None] * bounds + 1e-5).all()
     rare = (counts[:, 0] > 0) & (counts[:, 1] < 0.5 * np.sqrt(np.sqrt(derived.scale) * counts[:, 0]))
     assert rare.sum() > 100
 
@@ -119,8 +94,8 @@ def test_bounds_hold():
 def test_labels_that_come_later_cost_a_row_of_zeros():
     state, *_ = learned(0.9)
     grown = code_decoder.grow(state, L + 50)
-    asked = [(d := code_decoder.derive(one), code_decoder.queries(d, some_rows(3, 9)[0])) for one in (state, grown)]
-    before, after = (code_decoder.all_scores(*pair) for pair in asked)
+    pairs = [(d := code_decoder.derive(one), code_decoder.queries(d, some_rows(3, 9)[0])) for one in (state, grown)]
+    before, after = (code_decoder.all_scores(*pair) for pair in pairs)
     np.testing.assert_array_equal(after[:, :L], before)
     assert not after[:, L:].any()
 
@@ -132,19 +107,19 @@ def test_a_decoder_made_of_predictions_with_other_means():
     predicted = np.clip(U @ rng.normal(0, 0.05, (K, L)) + rng.normal(0, 0.05, L), 0.0, 1.0)
     blocks = [(first, predicted[first : first + 70]) for first in range(0, 300, 70)]
     state = code_decoder.from_predictions(U, iter(blocks), L, 600.0)
-    queries, _ = some_rows(99, 25)
+    codes, _ = some_rows(99, 25)
 
     def scores_of(state):
         derived = code_decoder.derive(state)
-        asked = code_decoder.queries(derived, queries)
-        return derived, asked, code_decoder.all_scores(derived, asked)
+        queries = code_decoder.queries(derived, codes)
+        return derived, queries, code_decoder.all_scores(derived, queries)
 
     before = scores_of(state)[2]
-    np.testing.assert_allclose(before, naive_scores(U, predicted, np.full(300, 2.0), queries), atol=2e-4)
+    np.testing.assert_allclose(before, naive_scores(U, predicted, np.full(300, 2.0), codes), atol=2e-4)
     frequencies = predicted.mean(axis=0)
     wanted = frequencies + np.where(np.arange(L) % 2, 0.03, -0.03)
     moved = code_decoder.with_means(state, wanted)
-    derived, asked, after = scores_of(moved)
+    derived, queries, after = scores_of(moved)
     shifts = (after - before).mean(axis=0)
     np.testing.assert_allclose(after - before, np.tile(shifts, (25, 1)), atol=2e-4)
     np.testing.assert_allclose(shifts[1::2], 0.03, atol=2e-4)
@@ -152,10 +127,13 @@ def test_a_decoder_made_of_predictions_with_other_means():
     assert (shifts[::2] > -0.0301).all()
     assert (shifts[::2] < -0.001).mean() > 0.3
     # None is above its bound, and so the best are found.
-    bounds = asked.lengths[:, None] * code_decoder.bounds(np.asarray(moved.counts))
+    bounds = queries.lengths[:, None] * code_decoder.bounds(np.asarray(moved.counts))
     assert (after <= bounds * 1.0001 + 1e-6).all()
-    _, found = label_search.best(derived, asked, 20, 20)
-    np.testing.assert_allclose(found, -np.sort(-after, axis=1)[:, :20], atol=1e-5)
+    none = VersionedRows.taking(np.zeros((0, 8), np.int32)), VersionedRows.taking(np.zeros((16, 1), np.float32))
+    searched = Searched(derived, search.arrange(derived, moved), *none)
+    rows = Rows(queries, scipy.sparse.csr_array((25, 3), dtype=np.float32), np.zeros((3, 2)))
+    best = np.take_along_axis(after, search.find(searched, rows, 20).labels[:, :20], axis=1)
+    np.testing.assert_allclose(best, -np.sort(-after, axis=1)[:, :20], atol=1e-5)
 
 
 def test_codes_that_are_taken_to_be_uncertain_count_for_less():

@@ -24,14 +24,14 @@ def batch(rng, n):
     return Z, Y.tocsr()
 
 
-def updated(table, Z, gained, Y):
-    of_entries = postings.gained_by_entry(VersionedRows.taking(np.stack([gained, gained], axis=1)), Z)
-    return postings.update(table, Z, np.zeros(M, int), of_entries, Y)
+def updated(table, Z, precision, Y):
+    extra_precision = VersionedRows.taking(np.stack([precision, precision], axis=1))
+    return postings.update(table, Z, np.zeros(M, int), extra_precision, Y)
 
 
-def by_rarity(Z, row, gained):
+def by_rarity(Z, row, precision):
     features = Z.indices[Z.indptr[row] : Z.indptr[row + 1]]
-    return sorted(features.tolist(), key=lambda feature: (gained[feature], feature))
+    return sorted(features.tolist(), key=lambda feature: (precision[feature], feature))
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 7), min_size=1, max_size=4))
@@ -39,29 +39,23 @@ def test_lists_are_those_of_plain_python(seed, sizes):
     rng = np.random.default_rng(seed)
     table, lists = postings.init(), {feature: [] for feature in range(M)}
     for n in sizes:
-        gained = rng.integers(0, 5, M).astype(float)
+        precision = rng.integers(0, 5, M).astype(float)
         Z, Y = batch(rng, n)
-        table = updated(table, Z, gained, Y)
+        table = updated(table, Z, precision, Y)
         for row in range(n):
             labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
-            for feature in by_rarity(Z, row, gained)[:8]:
+            for feature in by_rarity(Z, row, precision)[:8]:
                 lists[feature] = (labels + lists[feature])[: postings.DEPTH]
     expected = [lists[feature] + [-1] * (postings.DEPTH - len(lists[feature])) for feature in range(M)]
     np.testing.assert_array_equal(np.asarray(table) - 1, expected)
-    gained = rng.integers(0, 5, M).astype(float)
+    precision = rng.integers(0, 5, M).astype(float)
     Z, _ = batch(rng, 5)
-    found = postings.offered(table, Z, gained[Z.indices])
+    rows = Z.indptr, Z.indices, Z.data, Z.indices
     for row in range(5):
-        known = [feature for feature in by_rarity(Z, row, gained) if gained[feature] > 0][:4]
-        wanted = [expected[feature][place] for place in range(postings.DEPTH) for feature in known]
-        assert [label for label in found[row] if label >= 0] == [label for label in wanted if label >= 0]
-
-
-def test_the_first_different_labels():
-    labels = np.array([[4, 4, -1, 2, 4, 9], [1, 2, 3, 1, 2, 3]])
-    np.testing.assert_array_equal(
-        np.take_along_axis(labels, postings.first_distinct(labels, 3), 1), [[4, 2, 9], [1, 2, 3]]
-    )
+        offers = postings.offers_of_row(np.asarray(table), np.stack([precision, precision], axis=1), rows, row)
+        known = [feature for feature in by_rarity(Z, row, precision) if precision[feature] > 0][:4]
+        wanted = [expected[feature][d] for d in range(postings.DEPTH) for feature in known]
+        assert [label for label in offers if label >= 0] == [label for label in wanted if label >= 0]
 
 
 def test_another_order_and_features_that_stand_for_others():

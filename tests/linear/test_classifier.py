@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from scipy import sparse
 import labelrace
 from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.base.sparse import dense
+from labelrace.extreme.classifier import HashedRace
 from labelrace.linear.rls import RLS
 from labelrace.measures import evaluate
 from labelrace.measures.calibration import expected_calibration_error
@@ -145,6 +148,28 @@ def test_what_outgrows_the_memory_is_compressed(what, tmp_path):
     model.save(tmp_path / "model")
     twin = labelrace.load(tmp_path / "model")
     assert_equal(twin.partial_fit(X, Y), model.partial_fit(X, Y), X)
+
+
+def test_a_model_that_was_compressed_stays_so_and_keeps_its_parameters():
+    """It is another algorithm from then on, and the parameters are still those that it began with."""
+    X, Y = rows(0)
+    model = small(n_components=3, max_memory=1).fit(X, Y)
+    assert isinstance(model._fitted.algorithm, HashedRace)
+    assert model.encoder_.shape == (Y.shape[1], 3)
+    assert not model.offsets_.any()
+    fitted = model._fitted
+    with pytest.raises(ValueError, match=r"[Pp]arameters"):
+        model.set_params(max_memory="1GB").partial_fit(X, Y)
+    assert model._fitted is fitted
+    model.set_params(max_memory=1).partial_fit(X, Y)
+    assert model.n_components_ == 3
+    # To begin again is to begin with what the parameters say.
+    assert model.set_params(max_memory="1GB").fit(X, Y).n_components_ is None
+
+
+def test_compressed_labels_are_imported_when_they_are_needed():
+    code = "import sys, labelrace.linear.classifier; assert not [m for m in sys.modules if 'labelrace.extreme' in m]"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("attribute", ["encoder_", "threshold_", "offsets_", "alpha_", "n_drifts_", "n_components_"])

@@ -8,13 +8,12 @@ predict them (`labelrace.linear.rls`).
 *Decoder.* Least squares from the codes that were predicted before a row was learned
 (`labelrace.extreme.decoder`). It finds the best labels of a row without looking at all.
 
-*Residual table.* For ``R`` candidates of a row (`labelrace.extreme.candidates`), the best by the decoder, those that
-its rarest features offer (`labelrace.extreme.postings`) and when learning its true labels, a hash table of weights
-corrects the score (`labelrace.extreme.table`).
+*Residual table.* For ``R`` candidates of a row (`labelrace.extreme.search`), the best by the decoder, those that its
+rarest features offer (`labelrace.extreme.postings`) and when learning its true labels, a hash table of weights corrects
+the score (`labelrace.extreme.table`).
 
 *Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
-all labels (`labelrace.decisions.rules`): labels that are not among the candidates are not predicted, and are
-counted.
+all labels (`labelrace.decisions.rules`): labels that are not among the candidates are not predicted, and are counted.
 
 *Missing labels* teach the table nothing. In the codes and the decoder they stand for what the decoder says of them.
 
@@ -30,8 +29,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import compiled, missing_labels, threads
-from labelrace.base import validation as inputs
+from labelrace.base import missing_labels, threads
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
@@ -39,12 +37,13 @@ from labelrace.base.sparse import as_rows, entry_rows, some_rows
 from labelrace.decisions import drift, histogram, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.histogram import ScoreHistogram
-from labelrace.extreme import candidates, merge, postings, row_search
+from labelrace.decisions.rules import Rule
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
+from labelrace.extreme import merge, postings, search
 from labelrace.extreme import table as residual_table
-from labelrace.extreme.candidates import Candidates
-from labelrace.extreme.row_search import RowSearch
+from labelrace.extreme.blocks import CodeBlock
+from labelrace.extreme.search import Candidates, Rows, Searched
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import rls
 from labelrace.linear.classifier import settings_of
@@ -54,16 +53,14 @@ from labelrace.linear.versioned import VersionedRows
 from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-# Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for
-# at the most: with these values thresholds follow a model that learns, without much noise.
+# Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for at
+# most: with these values thresholds follow a model that learns, without much noise.
 _MONITORED, _STANDS_FOR = 64, 2.0
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
-# Rows times labels from which on loops are compiled, which takes seconds: those who learn less never wait for it.
-_COMPILED_FROM = 5e6
-# Share of the past that a chunk leaves at the least.
+# Share of the past that a chunk leaves at least.
 _LEAST_KEPT = 1e-9
-# Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
+# Pseudo labels and slots: at least and at most; share of the memory for pseudo labels.
 _FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
 _FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
 
@@ -89,7 +86,7 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
     cells -= 4.0 * n_columns + 2.0 * n_labels
     # And the labels that it offers.
-    cells -= postings.DEPTH * n_columns if postings.are_kept(n_labels) else 0.0
+    cells -= postings.DEPTH * n_columns if postings.enabled(n_labels) else 0.0
     each = n_columns + n_labels
     if n_components is None:
         n_components = int(min(max(_CODES_SHARE * cells / each, _FEWEST_CODES), _MOST_CODES)) // 2 * 2
@@ -116,13 +113,9 @@ class Derived(NamedTuple):
     """What predicting needs."""
 
     learners: rls.Derived
-    decoder: code_decoder.Derived
-    table: VersionedRows
-    postings: VersionedRows
-    gained: Any
-    # To learn, these two are not needed.
-    of_row: RowSearch | None = None
-    rule: Any = None
+    extra_precision: Any  # of the learners
+    searched: Searched
+    rule: Rule
 
 
 @dataclass(frozen=True)
@@ -169,7 +162,7 @@ class HashedRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
-        Y = as_rows(Y)
+        Y = as_rows(Y).astype(float, copy=False)
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
         with threads.limited(X.shape[0]):
             if learners is not None:
@@ -190,10 +183,11 @@ class HashedRace(BankAlgorithm[State]):
             decoder=code_decoder.update(state.decoder, U, filled),
         )
         derived = self.derive(state)
-        found = candidates.scored(derived.decoder, derived.table, code_decoder.queries(derived.decoder, U), None)
         Z, learners = self.bank.transform(derived.learners, X), state.learners
-        gained = postings.gained_by_entry(learners.extra_precision, Z)
-        state = state._replace(postings=postings.update(state.postings, Z, learners.scaling.n_values, gained, Y))
+        queries = code_decoder.queries(derived.searched.decoder, U)
+        found = search.find(derived.searched, Rows(queries, Z, learners.extra_precision))
+        lists = postings.update(state.postings, Z, learners.scaling.n_values, learners.extra_precision, Y)
+        state = state._replace(postings=lists)
         return self._monitored(state, found, Y)._replace(drift=drift.init())
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
@@ -207,75 +201,62 @@ class HashedRace(BankAlgorithm[State]):
 
     def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
-        derived = self._to_learn(state) if derived is None else derived
-        loops, n = derived.decoder.compiled, X.shape[0]
+        derived = self.derive(state) if derived is None else derived
+        n, searched = X.shape[0], derived.searched
         Z = self.bank.transform(derived.learners, X)
         gathered = self.bank.gather(state.learners, Z)
-        gained = gathered.extra_precision[:, 0]
         U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
-        columns = gathered.entry_columns()
-        of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
-        asked = code_decoder.queries(derived.decoder, U)
-        offers = postings.offered(derived.postings, Z, of_entries, compiled=loops)
-        recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
+        extra_precision, columns = gathered.extra_precision, gathered.entry_columns()
+        queries = code_decoder.queries(searched.decoder, U)
+        rows = Rows(queries, Z, extra_precision, columns)
         before, n_monitored = state, min(n, _MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
-        found = candidates.scored(
-            derived.decoder,
-            derived.table,
-            asked.some(some),
-            some_rows(Z, some),
-            offers=None if offers is None else offers[some],
-            recent=(recent[0][some], recent[1][some]),
-        )
+        found = search.find(searched, rows, some=some)
         state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _STANDS_FOR))
         if self.detects_drift and state.drift is not before.drift and drift.is_found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
             gathered = self.bank.gather(state.learners, Z)
-        chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
-        precision = state.learners.alpha + state.learners.decay * gained
-        table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *chosen, precision, columns, compiled=loops)
-        filled = self._filled(derived, asked, Y)
+        precision = state.learners.alpha + state.learners.decay * extra_precision[:, 0]
+        candidates = search.to_learn(searched, rows, Y)
+        table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *candidates, precision, columns)
+        filled = self._filled(searched.decoder, queries, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
         codes = hashed_codes.encode(filled, U.shape[1])
-        learners = self.bank.learn(state.learners, X, codes, gathered=gathered)
         n_values = state.learners.scaling.n_values
         return state._replace(
-            learners=learners,
-            decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths),
+            postings=postings.update(state.postings, Z, n_values, extra_precision, Y, columns),
+            learners=self.bank.learn(state.learners, X, codes, gathered=gathered, sparse_block=CodeBlock),
+            decoder=code_decoder.update(state.decoder, U, filled, keep, queries.lengths),
             table=table,
-            postings=postings.update(state.postings, Z, n_values, of_entries, Y, compiled=loops),
         )
 
-    def _filled(self, derived: Derived, asked: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
+    def _filled(self, decoder: code_decoder.Derived, queries: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
         """Put what the decoder says where labels are missing."""
         missing = missing_labels.find(Y)
         if missing is None:
             return missing_labels.without_zeros(Y)
-        said = code_decoder.pair_scores(derived.decoder, asked, missing.rows, missing.labels)
+        said = code_decoder.pair_scores(decoder, queries, missing.rows, missing.labels)
         return missing_labels.without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
 
-    def find_candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
+    def find_candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = search.N_EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
-        if X.shape[0] == 1 and derived.of_row is not None:
-            found = derived.of_row.candidates(X, n_exact)
-            if found is not None:
-                return found
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK):
-            part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
-            Z = self.bank.transform(derived.learners, part)
-            with threads.limited(Z.shape[0]):
-                U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-            asked, gained = code_decoder.queries(derived.decoder, U), postings.gained_by_entry(derived.gained, Z)
-            offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
-            parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
-        return candidates.joined(parts)
+            rows = self._rows(derived, X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK])
+            parts.append(search.find(derived.searched, rows, n_exact))
+        return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _rows(self, derived: Derived, X: AnyMatrix) -> Rows:
+        """Transform rows, and predict their codes."""
+        Z = self.bank.transform(derived.learners, X)
+        with threads.limited(Z.shape[0]):
+            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+        return Rows(code_decoder.queries(derived.searched.decoder, U), Z, derived.extra_precision)
 
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
         """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
-        labels = candidates.targets(found.labels, Y)
+        labels = search.targets(found.labels, Y.indptr, Y.indices, Y.data)
         n_present = np.bincount(entry_rows(Y)[Y.data == 1], minlength=Y.shape[0])
         n_missed = n_present - (labels == 1).sum(axis=1)
         keep = 0.5 ** (weight * len(labels) / histogram.HALF_LIFE)
@@ -306,38 +287,22 @@ class HashedRace(BankAlgorithm[State]):
 
     def decoder_of(self, derived: Derived, z: FloatArray, labels: IntArray) -> Decoder:
         """Return how the scores of labels follow from pseudo labels and from the features of a row."""
-        weights = residual_table.weights_of(derived.table, np.flatnonzero(z), labels).astype(float)
-        return Decoder(*code_decoder.coefficients(derived.decoder, labels), weights)
-
-    def is_compiled(self, state: State) -> bool:
-        """Tell whether loops are compiled, as much has been learned."""
-        return state.learners.rows * len(state.decoder.sums) >= _COMPILED_FROM and compiled.is_available()
+        weights = residual_table.weights_of(derived.searched.table, np.flatnonzero(z), labels).astype(float)
+        return Decoder(*code_decoder.coefficients(derived.searched.decoder, labels), weights)
 
     def derive(self, state: State) -> Derived:
-        """Solve for the decoder, and read the thresholds off the histogram."""
-        # Single labels have no thresholds of their own here: the common one with the best F takes their place.
+        """Solve for the decoder, arrange the labels for the search, and read the thresholds off the histogram."""
+        # Single labels have no thresholds of their own here: the common one with the best F1 is used instead.
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = rules.make_rule(aim, state.counts, None, state.n_missed)
-        derived = self._to_learn(state, code_decoder.HEAD)
-        linear, decoder, table, lists, gained = derived[:5]
-        of_row = None
-        if row_search.is_possible(decoder, linear):
-            of_row = RowSearch(decoder, linear, (gained, lists, table), rule, inputs.LARGEST)
-        return derived._replace(of_row=of_row, rule=rule)
-
-    def _to_learn(self, state: State, n_head: int = 0) -> Derived:
-        """Solve for the decoder, of which learning looks at few labels, so that none are collected beforehand."""
-        decoder = code_decoder.derive(state.decoder, n_head=n_head, compiled=self.is_compiled(state))
-        linear, table, lists = (
-            self.bank.derive(state.learners),
-            VersionedRows.of(state.table),
+        decoder = code_decoder.derive(state.decoder)
+        searched = Searched(
+            decoder,
+            search.arrange(decoder, state.decoder),
             VersionedRows.of(state.postings),
+            VersionedRows.of(state.table),
         )
-        return Derived(linear, decoder, table, lists, state.learners.extra_precision)
-
-    def row_search(self, derived: Derived) -> RowSearch | None:
-        """Return what finds the best labels of one row."""
-        return derived.of_row
+        return Derived(self.bank.derive(state.learners), state.learners.extra_precision, searched, rule)
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""
@@ -345,22 +310,20 @@ class HashedRace(BankAlgorithm[State]):
         chosen = rules.choose(derived.rule, found.scores)
         rows, columns = np.nonzero(chosen)
         labels = found.labels[rows, columns]
-        n_labels = derived.decoder.sums.shape[0]
+        n_labels = len(derived.searched.decoder.sums)
         sets = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, labels)), shape=(X.shape[0], n_labels))
         return sets.tocsr()
 
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
-        labels, scores = self.find_candidates(derived, X, max(k, candidates.EXACT)).best(k)
-        return labels, rules.probabilities(derived.rule, scores)
+        found = self.find_candidates(derived, X, max(k, search.N_EXACT))
+        return found.labels[:, :k], rules.probabilities(derived.rule, found.scores[:, :k])
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""
-        Z = self.bank.transform(derived.learners, X)
-        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-        asked = code_decoder.queries(derived.decoder, U)
-        found = candidates.scored(derived.decoder, derived.table, asked, Z)
-        scores = code_decoder.all_scores(derived.decoder, asked).astype(float)
+        rows = self._rows(derived, X)
+        found = search.find(derived.searched, rows, with_postings=False)
+        scores = code_decoder.all_scores(derived.searched.decoder, rows.queries).astype(float)
         np.put_along_axis(scores, found.labels, -np.inf, axis=1)
         ahead = scores.max(axis=1, keepdims=True) - found.scores.min(axis=1, keepdims=True)
         scores -= np.maximum(np.where(np.isfinite(ahead), ahead, 0.0), 0.0)

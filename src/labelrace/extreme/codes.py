@@ -8,39 +8,52 @@ has its code already, and encoding costs as much as there are labels present.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 
 from labelrace.base.sparse import as_rows, entry_rows
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.extreme.kernels import kernel
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 _HALVES = 2
 
 
-def mixed(numbers: Array, salt: int) -> Array:
-    """Hash whole numbers to 32 bits each; ``salt`` chooses one of many functions.
+@kernel
+def hashed(number: Any, salt: Any) -> Any:
+    """Hash a whole number to 32 bits; ``salt`` chooses one of many functions.
 
     The finaliser of MurmurHash3 (Appleby, 2011): each bit of the number changes about half of the bits.
     """
-    hashed = numbers.astype(np.uint32)
-    hashed += np.uint32(salt * 0x9E3779B9 % 2**32)
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        hashed ^= hashed >> np.uint32(shift)
-        hashed *= np.uint32(factor)
-    hashed ^= hashed >> np.uint32(16)
-    return hashed
+    bits = np.uint32(np.uint32(number) + np.uint32(salt) * np.uint32(0x9E3779B9))
+    bits ^= np.uint32(bits >> np.uint32(16))
+    bits = np.uint32(bits * np.uint32(0x85EBCA6B))
+    bits ^= np.uint32(bits >> np.uint32(13))
+    bits = np.uint32(bits * np.uint32(0xC2B2AE35))
+    return np.uint32(bits ^ np.uint32(bits >> np.uint32(16)))
 
 
-def _entries(labels: IntArray, n_components: int) -> tuple[IntArray, FloatArray]:
+@kernel
+def _entries(labels: Any, widths: Any) -> Any:
+    """Compute the pseudo labels of labels, one in each part of these widths, and their signs; (n, parts) each."""
+    shape = len(labels), len(widths)
+    columns, signs, first = np.empty(shape, np.int64), np.empty(shape), 0
+    for part in range(len(widths)):
+        for i in range(len(labels)):
+            bits = hashed(labels[i], part + 1)
+            columns[i, part] = first + np.int64(bits >> np.uint32(1)) % widths[part]
+            signs[i, part] = 1.0 - 2.0 * (bits & np.uint32(1))
+        first += widths[part]
+    return columns, signs
+
+
+def _entries_of(labels: IntArray, n_components: int) -> tuple[IntArray, FloatArray]:
     """Compute the pseudo labels, (n, 2), and the signs of labels; with one pseudo label, (n, 1)."""
-    places, signs, first = [], [], 0
-    for half in range(min(_HALVES, n_components)):
-        width = (n_components + half) // _HALVES if n_components > 1 else 1
-        hashed = mixed(labels, half + 1)
-        signs.append(1.0 - 2.0 * (hashed & np.uint32(1)))
-        places.append((hashed >> np.uint32(1)).astype(np.intp) % width + first)
-        first += width
-    return np.stack(places, axis=1), np.stack(signs, axis=1)
+    parts = range(min(_HALVES, n_components))
+    widths = np.array([(n_components + part) // len(parts) for part in parts], np.int64)
+    entries: tuple[IntArray, FloatArray] = _entries(labels.astype(np.int64, copy=False), widths)
+    return entries
 
 
 def encode(Y: AnyMatrix, n_components: int) -> FloatArray:
@@ -55,16 +68,16 @@ def encode(Y: AnyMatrix, n_components: int) -> FloatArray:
     """
     Y = as_rows(Y)
     n = Y.shape[0]
-    places, signs = _entries(Y.indices, n_components)
+    columns, signs = _entries_of(Y.indices, n_components)
     rows = entry_rows(Y)
     values = signs * Y.data[:, None]
-    flat = rows[:, None] * n_components + places
+    flat = rows[:, None] * n_components + columns
     codes = np.bincount(flat.ravel(), values.ravel(), minlength=n * n_components).astype(float, copy=False)
     return codes.reshape(n, n_components)
 
 
 def matrix(n_labels: int, n_components: int) -> AnyMatrix:
     """Write the projection out, a sparse (l, k) array."""
-    places, signs = _entries(np.arange(n_labels), n_components)
-    starts = np.arange(n_labels + 1) * places.shape[1]
-    return scipy.sparse.csr_array((signs.ravel(), places.ravel(), starts), shape=(n_labels, n_components))
+    columns, signs = _entries_of(np.arange(n_labels), n_components)
+    starts = np.arange(n_labels + 1) * columns.shape[1]
+    return scipy.sparse.csr_array((signs.ravel(), columns.ravel(), starts), shape=(n_labels, n_components))

@@ -114,5 +114,5 @@ def _lost(
     for here in _label_blocks(n_labels, len(weights)):
         labels = np.arange(here.start, here.stop)
         values = lost(labels, here)
-        features, places = np.nonzero(np.abs(values) >= least_of_features)
-        yield features, labels[places], values[features, places]
+        features, columns = np.nonzero(np.abs(values) >= least_of_features)
+        yield features, labels[columns], values[features, columns]

@@ -10,14 +10,17 @@ cannot predict gets little weight. The sums are ``G = Σ ÛᵀÛ``, ``C = Σ Y�
 ``C`` and ``N`` are stored divided by one running scale. So forgetting touches nothing, a batch changes the labels it
 has and no others, and a label that appears later costs a row of zeros.
 
-*The best labels, exactly* (`labelrace.extreme.search`). With an intercept beside the codes, ``a = (1, û)``, and
-``M`` the sum of ``aᵀa`` with the ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy and Schwarz it is at
-most ``|a| |A_j|``, lengths by ``M⁻¹``. Of ``|A_j|`` two bounds are known without a product: ``sqrt(N_j)``, as no fit
-explains more than all; and the sum of the lengths that the rows with the label had when they were learned, as ``M``
-only grows, but for what fades, and with it ``A_j``. The second is kept beside the count. Labels are looked at in the
-order of the smaller one until no other can be among the best. The order survives forgetting. Labels that have been
-counted since it was made are few and are kept apart; it is made anew when these are more than a sixteenth of all, so
-that a label's occurrence costs the same however many labels there are.
+*Bounds, by which `labelrace.extreme.search` finds the best labels exactly.* With an intercept beside the codes,
+``a = (1, û)``, and ``M`` the sum of ``aᵀa`` with the ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy
+and Schwarz it is at most ``|a| |A_j|``, lengths by ``M⁻¹``. Of ``|A_j|`` two bounds are known without a product:
+``sqrt(N_j)``, as no fit explains more than all; and the sum of the lengths that the rows with the label had when they
+were learned, as ``M`` only grows, but for what fades, and with it ``A_j``. The second is kept beside the count. The
+state has the order of the labels by the smaller one, which survives forgetting. Labels that have been counted since it
+was made are few and are kept beside it, unsorted; it is made again when these are more than a sixteenth of all, so that
+a label's occurrence costs the same however many labels there are.
+
+Costs: memory is ``4 l (k + 2)`` bytes; a batch of ``n`` rows with ``y`` labels takes ``O(n k² + y k)``, the inverse
+``O(k³)``.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import scipy.sparse
 
 from labelrace.extreme import postings
 from labelrace.linear.versioned import VersionedRows
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
 # have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
@@ -38,13 +41,10 @@ _RIDGE, _LEAST_RIDGE = 1e-3, 1.0
 # Occurrences of labels that are remembered: candidates are taken from these first. Where features offer labels, too,
 # fewer are enough.
 _RECENT, _RECENT_WITH_POSTINGS = 4096, 2048
-# Labels that are kept apart at the least before the order is made anew, and their share of all.
-_FEW_APART, _SHARE_APART = 4096, 16
+# Labels that are unsorted before the order is made again: at least, and their share of all.
+_FEW_UNSORTED, _SHARE_UNSORTED = 4096, 16
 # Scale from which on it is multiplied into the sums.
 _LEAST_SCALE = 1e-12
-HEAD = 4096
-"""Labels of each list whose sums are kept in one piece where rows are predicted: those of most rows are among them."""
-
 # Share of a label's count that stays where its scores are lowered.
 _LEAST_COUNT = 0.1
 # Scores computed at once.
@@ -62,16 +62,8 @@ class State(NamedTuple):
     # Number of those rows, and sum of their lengths, divided by the root of the scale only.
     counts: Annotated[Array, "l 2", "float", VersionedRows]
     order: Annotated[IntArray, "_r", "<l"]  # labels by falling bound, as it was when the order was made
-    apart: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, rising
+    unsorted: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, rising
     recent: Annotated[IntArray, "_t", "<l"]  # labels of recent occurrences, the newest last
-
-
-class Part(NamedTuple):
-    """Some labels: their bounds, but for the root of the scale, and their sums with their counts beside them."""
-
-    labels: IntArray
-    bounds: Array
-    sums: Array
 
 
 class Derived(NamedTuple):
@@ -85,35 +77,13 @@ class Derived(NamedTuple):
     scale: float
     sums: VersionedRows
     counts: VersionedRows
-    pool: Part  # the labels that occurred recently, by falling bound
-    # The other labels that are kept apart, and the order of the state, each by falling bound.
-    lists: tuple[IntArray, IntArray]
-    n_head: int  # labels of each list that are collected beforehand, as far as there are so many
-    heads: tuple[Part, ...]  # these first labels of the lists
-    # (l,) of bool: labels that are in the pool, or apart: they are in the order, too, where their bound is another one.
-    is_listed_before: BoolArray
-    compiled: bool  # whether labels are looked for by compiled loops
-
-    def part_of(self, place: int, here: slice) -> Part:
-        """Collect a part of a list; labels of the order that have been listed before are left out."""
-        labels = self.lists[place][here]
-        return _part_of(self.sums, self.counts, labels[~self.is_listed_before[labels]] if place else labels)
 
 
 class Queries(NamedTuple):
-    """Rows to be scored: ``score_j = weights · C_j + shifts N_j``, and the length that bounds it."""
+    """Rows to be scored: ``score_j = weights · (C_j, N_j)``, (n, k + 1), and the lengths that bound it."""
 
     weights: Array
-    shifts: Array
-    lengths: Array
-
-    def with_shifts(self) -> Array:
-        """Put the shifts beside the weights."""
-        return np.hstack([self.weights, self.shifts[:, None]])
-
-    def some(self, rows: Any) -> Queries:
-        """Take some of the rows."""
-        return Queries(*(part[rows] for part in self))
+    lengths: FloatArray
 
 
 def _table(n_labels: int, width: int) -> Any:
@@ -124,8 +94,16 @@ def init(n_labels: int, n_components: int) -> State:
     """Make a decoder that has seen nothing."""
     k, none = n_components, np.zeros(0, np.intp)
     return State(
-        np.zeros((k, k)), np.zeros(k), 0.0, 1.0, _table(n_labels, k), _table(n_labels, 2), none, none, none
-    )  # fmt: skip
+        gram=np.zeros((k, k)),
+        total=np.zeros(k),
+        rows=0.0,
+        scale=1.0,
+        sums=_table(n_labels, k),
+        counts=_table(n_labels, 2),
+        order=none,
+        unsorted=none,
+        recent=none,
+    )
 
 
 def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths: FloatArray | None = None) -> State:
@@ -137,10 +115,10 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
     state = state._replace(gram=state.gram + U.T @ U, total=state.total + U.sum(axis=0), rows=state.rows + len(U))
     # What was long before is longer by what has faded; no row is longer than 1 where it is one of those learned.
     lengths = _solved(state).lengths(U) if lengths is None else np.minimum(lengths / np.sqrt(keep), 1.0)
-    touched, places = np.unique(Y.indices, return_inverse=True)
+    touched, indices = np.unique(Y.indices, return_inverse=True)
     touched = touched.astype(np.intp)
     # The rows of Y, compressed, are the columns of its transpose.
-    of_labels = scipy.sparse.csc_array((Y.data.astype(float), places, Y.indptr), shape=(len(touched), Y.shape[0]))
+    of_labels = scipy.sparse.csc_array((Y.data.astype(float), indices, Y.indptr), shape=(len(touched), Y.shape[0]))
     root = np.sqrt(state.scale)
     more = of_labels @ np.column_stack([U / state.scale, np.full(len(U), 1.0 / state.scale), lengths / root])
     k = U.shape[1]
@@ -154,31 +132,31 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
 
 def _n_recent(n_labels: int) -> int:
     """Return how many occurrences of labels are remembered."""
-    return _RECENT_WITH_POSTINGS if postings.are_kept(n_labels) else _RECENT
+    return _RECENT_WITH_POSTINGS if postings.enabled(n_labels) else _RECENT
 
 
-def _added(table: VersionedRows, places: IntArray, more: FloatArray) -> Any:
-    """Add to some rows of a table."""
-    before = table.rows(places)
-    return table.replaced(places, (before + more).astype(np.float32), before)
+def _added(table: VersionedRows, labels: IntArray, more: FloatArray) -> Any:
+    """Add to the rows of some labels."""
+    before = table.rows(labels)
+    return table.replaced(labels, (before + more).astype(np.float32), before)
 
 
 def _ordered(state: State, touched: IntArray) -> State:
-    """Keep labels apart that have been counted; make the order anew where these have become many."""
-    apart = _distinct(np.concatenate([state.apart, touched]))
-    if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
-        return state._replace(apart=apart)
-    counts, is_apart = VersionedRows.of(state.counts), np.zeros(len(state.counts), bool)
-    is_apart[apart] = True
+    """Put labels that have been counted beside the order; sort them into it where they have become many."""
+    unsorted = distinct(np.concatenate([state.unsorted, touched]))
+    if len(unsorted) <= max(_FEW_UNSORTED, len(state.order) // _SHARE_UNSORTED):
+        return state._replace(unsorted=unsorted)
+    counts, is_unsorted = VersionedRows.of(state.counts), np.zeros(len(state.counts), bool)
+    is_unsorted[unsorted] = True
     # The others have faded alike, and are in order still.
-    others = state.order[~is_apart[state.order]]
-    apart = apart[_by_bound(counts.rows(apart))]
-    falling, new = (-bounds(counts.rows(labels)) for labels in (others, apart))
-    order = np.insert(others, np.searchsorted(falling, new, side="right"), apart)
-    return state._replace(order=order, apart=np.zeros(0, np.intp))
+    others = state.order[~is_unsorted[state.order]]
+    by_bound = unsorted[_by_bound(counts.rows(unsorted))]
+    falling, new = (-bounds(counts.rows(labels)) for labels in (others, by_bound))
+    order = np.insert(others, np.searchsorted(falling, new, side="right"), by_bound)
+    return state._replace(order=order, unsorted=np.zeros(0, np.intp))
 
 
-def _distinct(labels: IntArray) -> IntArray:
+def distinct(labels: IntArray) -> IntArray:
     """Sort labels, each once: faster than `numpy.unique` where they are few."""
     rising = np.sort(labels)
     return rising[np.diff(rising, prepend=-1) > 0]
@@ -222,14 +200,14 @@ def reordered(state: State, labels: IntArray) -> State:
     """Put labels in another order; the new first is the old ``labels[0]``."""
     if np.array_equal(labels, np.arange(len(labels))):
         return state
-    places = np.argsort(labels)
+    numbers = np.argsort(labels)
     tables: Any = [VersionedRows.taking(VersionedRows.of(table).rows(labels)) for table in (state.sums, state.counts)]
     return state._replace(
         sums=tables[0],
         counts=tables[1],
-        order=places[state.order],
-        apart=np.sort(places[state.apart]),
-        recent=places[state.recent],
+        order=numbers[state.order],
+        unsorted=np.sort(numbers[state.unsorted]),
+        recent=numbers[state.recent],
     )
 
 
@@ -245,15 +223,15 @@ def added(one: State, other: State, kept: float) -> State:
     ]
     half = _n_recent(len(one.counts)) // 2
     return State(
-        kept * (one.gram + other.gram),
-        kept * (one.total + other.total),
-        kept * (one.rows + other.rows),
-        1.0,
-        tables[0],
-        tables[1],
-        _by_bound(np.asarray(tables[1])),
-        np.zeros(0, np.intp),
-        np.concatenate([one.recent[-half:], other.recent[-half:]]),
+        gram=kept * (one.gram + other.gram),
+        total=kept * (one.total + other.total),
+        rows=kept * (one.rows + other.rows),
+        scale=1.0,
+        sums=tables[0],
+        counts=tables[1],
+        order=_by_bound(np.asarray(tables[1])),
+        unsorted=np.zeros(0, np.intp),
+        recent=np.concatenate([one.recent[-half:], other.recent[-half:]]),
     )
 
 
@@ -267,15 +245,15 @@ def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float, noi
     gram = weight * (U.T @ U) + np.diag(noise * rows * U.var(axis=0))
     made = init(0, U.shape[1])._replace(gram=gram, total=weight * U.sum(axis=0), rows=rows)
     counted = np.hstack([U, np.ones((len(U), 1)), _solved(made).lengths(U)[:, None]]).astype(np.float32)
-    found = np.zeros((n_labels, counted.shape[1]), np.float32)
+    sums = np.zeros((n_labels, counted.shape[1]), np.float32)
     for first, scores in blocks:
-        found += scores.T @ counted[first : first + len(scores)]
-    found *= np.float32(weight)
-    return _with_tables(made, found[:, :-2], found[:, -2:])
+        sums += scores.T @ counted[first : first + len(scores)]
+    sums *= np.float32(weight)
+    return _with_tables(made, sums[:, :-2], sums[:, -2:])
 
 
 def _with_tables(state: State, sums: Array, counts: Array) -> State:
-    """Put other sums and counts in the place of those of a state that has not learned rows yet."""
+    """Replace the sums and counts of a state that has not learned rows yet."""
     tables: Any = [VersionedRows.taking(part.astype(np.float32)) for part in (sums, counts)]
     order = _by_bound(counts)
     # Those that occur most are candidates as if they had occurred recently.
@@ -287,7 +265,7 @@ def with_means(state: State, means: FloatArray) -> State:
     """Add constants to the scores of labels, so that their means over all rows are others, as far as bounds hold."""
     solved, before = _solved(state), state.scale * np.asarray(state.counts)[:, 0].astype(float)
     centred = state.scale * np.asarray(state.sums) - before[:, None] * solved.mean
-    # A count bounds the squared length of what is known of a label, of which this is the part beside the count.
+    # A count bounds the squared length of a label's sums, of which this is the part beside the count.
     length = np.einsum("ij,ij->i", centred @ solved.inverse, centred)
     least = np.maximum(length / np.maximum(1.0 - before / solved.rows, 0.1), _LEAST_COUNT * before)
     after = np.clip(means * solved.rows, np.minimum(least, before), np.maximum(before, 0.5 * solved.rows))
@@ -318,8 +296,8 @@ class _Solved(NamedTuple):
 
     def lengths(self, U: FloatArray) -> FloatArray:
         """Compute the lengths of rows, an intercept beside their codes."""
-        apart = U - self.mean
-        squares = np.einsum("ij,ij->i", apart @ self.inverse, apart)
+        centred = U - self.mean
+        squares = np.einsum("ij,ij->i", centred @ self.inverse, centred)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) + 1.0 / self.rows))
 
 
@@ -332,35 +310,20 @@ def _solved(state: State) -> _Solved:
     return _Solved(np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float), mean, n)
 
 
-def derive(state: State, *, n_head: int = HEAD, compiled: bool = False) -> Derived:
-    """Invert the codes' covariance, sort the labels that are kept apart, and collect the first of each list."""
-    sums, counts = VersionedRows.of(state.sums), VersionedRows.of(state.counts)
-    pool = _distinct(state.recent)
-    listed = np.zeros(counts.shape[0], bool)
-    listed[pool] = True
-    apart = state.apart[~listed[state.apart]]
-    listed[apart] = True
-    pool, apart = (labels[np.argsort(-bounds(counts.rows(labels)), kind="stable")] for labels in (pool, apart))
-    parts = (_part_of(sums, counts, labels) for labels in (pool, apart[:n_head]))
-    solved = *_solved(state), state.scale, sums, counts
-    derived = Derived(*solved, next(parts), (apart, state.order), n_head, (next(parts),), listed, compiled)
-    return derived._replace(heads=(*derived.heads, derived.part_of(1, slice(n_head))))
-
-
-def _part_of(sums: VersionedRows, counts: VersionedRows, labels: IntArray) -> Part:
-    """Collect what is known of some labels."""
-    of_labels = counts.rows(labels)
-    return Part(labels, bounds(of_labels), np.hstack([sums.rows(labels), of_labels[:, :1]]))
+def derive(state: State) -> Derived:
+    """Invert the codes' covariance."""
+    return Derived(*_solved(state), state.scale, VersionedRows.of(state.sums), VersionedRows.of(state.counts))
 
 
 def queries(derived: Derived, U: FloatArray) -> Queries:
     """Prepare rows by their predicted codes."""
-    apart = U - derived.mean
-    weights = apart @ derived.inverse
-    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weights, apart), 0.0) + 1.0 / derived.rows)
-    shifts = derived.scale * (1.0 / derived.rows - weights @ derived.mean)
-    scaled = derived.scale * weights
-    return Queries(scaled.astype(np.float32), shifts.astype(np.float32), lengths)
+    centred = U - derived.mean
+    solved = centred @ derived.inverse
+    weights = np.empty((len(U), U.shape[1] + 1), np.float32)
+    weights[:, :-1] = derived.scale * solved
+    weights[:, -1] = derived.scale * (1.0 / derived.rows - solved @ derived.mean)
+    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", solved, centred), 0.0) + 1.0 / derived.rows)
+    return Queries(weights, lengths)
 
 
 def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -371,30 +334,30 @@ def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatA
     return beta, counts / derived.rows - derived.mean @ beta
 
 
-def some_scores(derived: Derived, asked: Queries, labels: IntArray) -> Array:
+def some_scores(derived: Derived, queries: Queries, labels: IntArray) -> Array:
     """Compute the scores of some labels for all rows, (n, L)."""
-    scores = asked.weights @ derived.sums.rows(labels).T
-    scores += asked.shifts[:, None] * derived.counts.rows(labels)[:, 0]
+    scores = queries.weights[:, :-1] @ derived.sums.rows(labels).T
+    scores += queries.weights[:, -1:] * derived.counts.rows(labels)[:, 0]
     return scores
 
 
-def all_scores(derived: Derived, asked: Queries) -> Array:
+def all_scores(derived: Derived, queries: Queries) -> Array:
     """Compute the scores of all labels, (n, l)."""
     n_labels = derived.sums.shape[0]
-    scores = np.empty((len(asked.weights), n_labels), np.float32)
-    size = max(1, _CELLS // asked.weights.shape[1])
+    scores = np.empty((len(queries.weights), n_labels), np.float32)
+    size = max(1, _CELLS // queries.weights.shape[1])
     for first in range(0, n_labels, size):
         labels = np.arange(first, min(first + size, n_labels))
-        scores[:, labels] = some_scores(derived, asked, labels)
+        scores[:, labels] = some_scores(derived, queries, labels)
     return scores
 
 
-def pair_scores(derived: Derived, asked: Queries, rows: IntArray, labels: IntArray) -> Array:
+def pair_scores(derived: Derived, queries: Queries, rows: IntArray, labels: IntArray) -> Array:
     """Compute the scores of single pairs of a row and a label."""
     scores = np.empty(len(rows), np.float32)
-    size = max(1, _CELLS // asked.weights.shape[1])
+    size = max(1, _CELLS // queries.weights.shape[1])
     for first in range(0, len(rows), size):
         here = slice(first, first + size)
-        sums, counts = derived.sums.rows(labels[here]), derived.counts.rows(labels[here])[:, 0]
-        scores[here] = np.einsum("ij,ij->i", asked.weights[rows[here]], sums) + asked.shifts[rows[here]] * counts
+        weights, counts = queries.weights[rows[here]], derived.counts.rows(labels[here])[:, 0]
+        scores[here] = np.einsum("ij,ij->i", weights[:, :-1], derived.sums.rows(labels[here])) + weights[:, -1] * counts
     return scores

@@ -14,31 +14,35 @@ weight does not need, are a tag of the pair that owns the slot. Other pairs find
 their step is at least half as large as the weight in it. On a stream of 34,764 labels, with an eighth of the slots that
 are in use without a limit, nDCG@5 falls from .482 to .478 so, and to .466 with a plain hash table (docs/extreme.md).
 
-Costs: a row with ``z`` non-zeros and ``c`` candidates reads ``z c`` slots; they are computed, not stored.
+State: the table, (slots, 1), a `VersionedRows` of single precision. Costs: a row with ``z`` non-zeros and ``c``
+candidates reads ``z c`` slots. All slots of a row are computed first, and then read by a loop that does nothing else:
+its reads, of memory that is in no cache, overlap, which makes them twice as fast.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.sparse import as_rows, entry_rows
-from labelrace.extreme import table_loops as residual_table_loops
-from labelrace.extreme.codes import mixed
+from labelrace.base.sparse import as_rows
+from labelrace.extreme.codes import hashed
+from labelrace.extreme.kernels import kernel
 from labelrace.linear.versioned import VersionedRows, read_all
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
+# Which of the hash functions labels have, and features: the codes have the first two.
+_OF_LABELS, _OF_FEATURES = 3, 4
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
 _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
 # Share of a slot's weight that a step must have to take it.
-_TAKES = 0.5
+_TAKES = np.float32(0.5)
 # Scores up to which an absent label is no error.
-_SLACK = 0.06
+_SLACK = np.float32(0.06)
 # Slots that are looked at together.
 _CELLS = 1 << 17
-# Rows of a block at the most, as none of them sees what the others teach: 500 at once go too far where labels are few.
+# Rows of a block, as none of them sees what the others teach: 500 at once go too far where labels are few.
 _MOST_ROWS = 128
 
 
@@ -47,93 +51,11 @@ def init(n_slots: int) -> Any:
     return VersionedRows.taking(np.zeros((n_slots, 1), np.float32))
 
 
-class _Changes(NamedTuple):
-    """What is changed: places, tags of the pairs that change them, steps, and the words there."""
-
-    places: IntArray
-    tags: Array
-    steps: Array
-    words: Array
-
-
-class _Slots(NamedTuple):
-    """The slots of a block: one for each non-zero of a row and each of its candidates, (z, c)."""
-
-    places: IntArray
-    tags: Array
-    rows: IntArray
-    values: Array
-
-
-def _slots(n_slots: int, Z: AnyMatrix, labels: IntArray) -> _Slots:
-    rows = entry_rows(Z)
-    hashed = mixed(labels, 3).take(rows, axis=0)
-    hashed += mixed(Z.indices, 4)[:, None]
-    # The sum alone would let two labels that collide for one feature collide for all.
-    hashed ^= hashed >> np.uint32(15)
-    hashed *= np.uint32(0x2C1B3C6D)
-    hashed ^= hashed >> np.uint32(12)
-    places = np.multiply(hashed, np.int64(n_slots), dtype=np.int64)
-    places >>= 32
-    hashed &= _TAG
-    return _Slots(places, hashed, rows, Z.data)
-
-
-def _read(table: VersionedRows, slots: _Slots) -> tuple[Array, BoolArray]:
-    """Read the words of slots, and tell which are owned by who asks."""
-    words = table.rows(slots.places.ravel()).reshape(slots.places.shape)
-    owner = words.view(np.uint32) & _TAG
-    return words, owner == slots.tags
-
-
-def _sums(Z: AnyMatrix, slots: _Slots, words: Array, owned: BoolArray, width: int, *, compiled: bool) -> Array:
-    """Sum the weights of each row's candidates, times the row's values."""
-    sums = np.zeros((Z.shape[0], width), np.float32)
-    if compiled:
-        # The order of the sum is that of the other loops, to the bit.
-        residual_table_loops.sum_read(Z.indptr, slots.values, words.view(np.uint32).ravel(), slots.tags.ravel(), sums)
-        return sums
-    terms = words * owned
-    terms *= slots.values[:, None]
-    filled = np.flatnonzero(np.diff(Z.indptr))
-    if len(filled):
-        sums[filled] = np.add.reduceat(terms, Z.indptr[filled], axis=0)
-    return sums
-
-
-def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
-    """Cut rows into blocks of a bounded number of slots, and of rows."""
-    size = min(_MOST_ROWS, max(1, _CELLS // max(1, width * (Z.nnz // max(Z.shape[0], 1) + 1))))
-    return [slice(first, min(first + size, Z.shape[0])) for first in range(0, Z.shape[0], size)]
-
-
-def scores(table: VersionedRows, Z: AnyMatrix, labels: IntArray, *, compiled: bool = False) -> Array:
+def scores(table: VersionedRows, Z: AnyMatrix, labels: IntArray) -> Array:
     """Compute what the table adds to the scores of candidates ``labels``, (n, c)."""
-    Z, sums = as_rows(Z), np.zeros(labels.shape, np.float32)
-    if compiled and read_all((table,), residual_table_loops.sum_slots, *_rows(Z, labels), sums):
-        return sums
-    for here in _blocks(Z, labels.shape[1]):
-        z = Z[here]
-        slots = _slots(table.shape[0], z, labels[here])
-        sums[here] = _sums(z, slots, *_read(table, slots), labels.shape[1], compiled=compiled)
+    Z = as_rows(Z)
+    sums: Array = read_all((table,), _sum_slots, Z.indptr, Z.indices, Z.data, labels)
     return sums
-
-
-class _Rows(NamedTuple):
-    """Rows in compressed form, and their candidates, (n, c), for compiled loops."""
-
-    starts: IntArray
-    features: Array
-    values: Array
-    labels: Array
-
-    def some(self, here: slice) -> _Rows:
-        """Take some of the rows; the features of all stay."""
-        return self._replace(starts=self.starts[here.start : here.stop + 1], labels=self.labels[here])
-
-
-def _rows(Z: AnyMatrix, labels: IntArray) -> _Rows:
-    return _Rows(Z.indptr, Z.indices, Z.data, labels)
 
 
 def learn(
@@ -141,13 +63,11 @@ def learn(
     Z: AnyMatrix,
     labels: IntArray,
     base: Array,
-    targets: Array,
+    targets: FloatArray,
     precision: FloatArray,
     columns: IntArray | None = None,
-    *,
-    compiled: bool = False,
 ) -> VersionedRows:
-    """Learn the errors of candidates.
+    """Learn the errors of candidates, block by block.
 
     Parameters
     ----------
@@ -157,108 +77,45 @@ def learn(
     labels : (n, c) array
         Candidates; a label is there once in a row.
     base, targets : (n, c) arrays
-        Their scores without the table, and 1, 0, or NaN where it is not known whether a label is present.
+        Their scores without the table, and 1, 0, or NaN where nothing is to be learned.
     precision : (m,) array
         Precision of the learners' columns before these rows, or of those that occur.
     columns : array of int or None
         Where the column of each non-zero is among these; None where all columns are there.
-    compiled : bool
-        Whether to learn by compiled loops, which do the same.
     """
     Z, precision = as_rows(Z), precision.copy()
     columns = Z.indices if columns is None else columns
-    rows = _rows(Z, labels) if compiled else None
-    for here in _blocks(Z, labels.shape[1]):
-        inside = slice(Z.indptr[here.start], Z.indptr[here.stop])
-        of_block = base[here], targets[here], _pulls(precision, columns[inside], Z.data[inside], compiled=compiled)
-        changes = None if rows is None else read_all((table,), _compiled_changes, rows.some(here), *of_block)
-        if changes is None:
-            changes = _changes(table, Z[here], labels[here], *of_block)
-        table = _change(table, *changes, compiled=compiled)
+    for block in _blocks(Z, labels.shape[1]):
+        rows = Z.indptr[block.start : block.stop + 1], Z.indices, Z.data
+        of_block = labels[block], base[block], targets[block]
+        changes = read_all((table,), _find_changes, *rows, *of_block, precision, columns)
+        table = _changed(table, *changes)
     return table
 
 
-def _pulls(precision: FloatArray, columns: IntArray, values: Array, *, compiled: bool) -> Array:
-    """Add the squares of a block's values to the precision of their columns, and divide the values by it."""
-    if compiled:
-        found: Array = residual_table_loops.pulls(precision, columns, values)
-        return found
-    np.add.at(precision, columns, np.square(values, dtype=float))
-    return (values / precision[columns]).astype(np.float32)
+def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
+    """Cut rows into blocks of a bounded number of slots, and of rows."""
+    size = min(_MOST_ROWS, max(1, _CELLS // max(1, width * (Z.nnz // max(Z.shape[0], 1) + 1))))
+    return [slice(first, min(first + size, Z.shape[0])) for first in range(0, Z.shape[0], size)]
 
 
-def _errors(found: Array, targets: Array) -> Array:
-    """Compute the errors of scores."""
-    # Comparisons with NaN are False: what is not known is no error.
-    return np.where(targets > 0, np.maximum(1.0 - found, 0.0), np.minimum(_SLACK - found, 0.0) * (targets == 0))
-
-
-def _changes(
-    table: VersionedRows, z: AnyMatrix, labels: IntArray, base: Array, targets: Array, pulls: Array
-) -> _Changes:
-    """List what a block of rows changes."""
-    slots = _slots(table.shape[0], z, labels)
-    words, owned = _read(table, slots)
-    errors = _errors(base + _sums(z, slots, words, owned, labels.shape[1], compiled=False), targets)
-    total = np.bincount(slots.rows, z.data * pulls, minlength=z.shape[0])
-    steps = (errors / (1.0 + total)[:, None]).astype(np.float32).take(slots.rows, axis=0)
-    steps *= pulls[:, None]
-    sizes = np.abs(steps)
-    # Of what is no error nothing is changed, nor of slots with a larger weight of another pair.
-    changes = np.flatnonzero((sizes > _TAKES * np.abs(words)) | (owned & (sizes > 0)))
-    parts: list[Any] = [slots.places, slots.tags, steps, words]
-    return _Changes(*(part.ravel().take(changes) for part in parts))
-
-
-def _compiled_changes(array: Array, rows: _Rows, base: Array, targets: Array, pulls: Array) -> _Changes:
-    """List what a block of rows changes, by compiled loops."""
-    given = base, targets, pulls, np.float32(_SLACK), np.float32(_TAKES)
-    return _Changes(*residual_table_loops.find_changes(array, *rows, *given))
-
-
-def _change(
-    table: VersionedRows, places: IntArray, tags: Array, steps: Array, words: Array, *, compiled: bool
-) -> VersionedRows:
-    """Add steps to slots; those that are taken begin anew. Of several that take one slot, the last has it."""
-
-    def change(array: Array) -> None:
-        if compiled:
-            residual_table_loops.add_steps(array, places, tags, steps, words, _NEW)
-            return
-        taken = (words.view(np.uint32) & _TAG) != tags
-        weights = array.reshape(-1)
-        bits = weights.view(np.uint32)
-        bits[places[taken]] = tags[taken] | _NEW
-        mine = np.flatnonzero((bits.take(places) & _TAG) == tags)
-        at, of = places[mine], tags[mine]
-        np.add.at(weights, at, steps[mine])
-        bits[at] = (bits.take(at) & ~_TAG) | of
-
-    return table.changed(places, words[:, None], change)
+def _changed(table: VersionedRows, slots: IntArray, tags: Array, steps: Array, before: Array) -> VersionedRows:
+    """Add steps to the weights of slots, of which ``before`` are those now."""
+    return table.changed(slots, before[:, None], lambda array: _add_steps(array, slots, tags, steps, before))
 
 
 def added(table: VersionedRows, features: IntArray, labels: IntArray, weights: Array) -> VersionedRows:
     """Add weights to single pairs of a feature and a label; the largest take the slots of others."""
     order = np.argsort(np.abs(weights), kind="stable")
-    pairs = scipy.sparse.csr_array(
-        (np.ones(len(order), np.float32), features[order], np.arange(len(order) + 1)),
-        shape=(len(order), int(features.max(initial=0)) + 1),
-    )
-    slots = _slots(table.shape[0], pairs, labels[order][:, None])
-    words, owned = _read(table, slots)
-    steps = weights[order].astype(np.float32)
-    changes = owned[:, 0] | (np.abs(steps) > _TAKES * np.abs(words[:, 0]))
-    parts: list[Any] = [slots.places[:, 0], slots.tags[:, 0], steps, words[:, 0]]
-    return _change(table, *(part[changes] for part in parts), compiled=False)
+    pairs = features[order], labels[order], weights[order].astype(np.float32)
+    return _changed(table, *read_all((table,), _find_additions, *pairs))
 
 
 def weights_of(table: VersionedRows, features: IntArray, labels: IntArray) -> Array:
     """Read the weights of all pairs of some features and labels, (F, L)."""
-    ones = np.ones(len(features), np.float32)
-    z = scipy.sparse.csr_array((ones, features, [0, len(features)]), shape=(1, int(features.max(initial=0)) + 1))
-    slots = _slots(table.shape[0], z, labels[None, :])
-    words, owned = _read(table, slots)
-    return np.asarray(words * owned)
+    parts = np.ones(len(features), np.float32), features, np.arange(len(features) + 1)
+    one_each = scipy.sparse.csr_array(parts, shape=(len(features), int(features.max(initial=0)) + 1))
+    return scores(table, one_each, np.tile(labels, (len(features), 1)))
 
 
 def merged(one: Any, other: Any) -> Any:
@@ -277,3 +134,181 @@ def merged(one: Any, other: Any) -> Any:
     # A slot that nobody has used stays without a tag.
     whole = np.where(joint == 0, 0, (joint.view(np.uint32) & ~_TAG) | tags).astype(np.uint32)
     return VersionedRows.taking(whole.view(np.float32)[:, None])
+
+
+@kernel
+def _hash_of_pair(of_feature: Any, of_label: Any) -> Any:
+    """Hash a pair by the hashes of both: the tag is in its last bits, the slot in its first ones."""
+    # The sum alone would let two labels that collide for one feature collide for all.
+    bits = np.uint32(of_label + of_feature)
+    bits ^= np.uint32(bits >> np.uint32(15))
+    bits = np.uint32(bits * np.uint32(0x2C1B3C6D))
+    return np.uint32(bits ^ np.uint32(bits >> np.uint32(12)))
+
+
+@kernel
+def _slot(bits: Any, n_slots: Any) -> Any:
+    """Compute the slot of a pair from its hash."""
+    return np.uint32((np.uint64(bits) * n_slots) >> np.uint64(32))
+
+
+@kernel
+def _read_slots(table: Any, features: Any, labels: Any, slots: Any, tags: Any, words: Any) -> None:
+    """Compute the slots of a row's features and candidates, features first, and read them."""
+    n_slots, width = np.uint64(len(table)), len(labels)
+    of_labels = np.empty(width, np.uint32)
+    for c in range(width):
+        of_labels[c] = hashed(labels[c], _OF_LABELS)
+    for z in range(len(features)):
+        of_feature = hashed(np.int64(features[z]), _OF_FEATURES)
+        for c in range(width):
+            bits = _hash_of_pair(of_feature, of_labels[c])
+            slots[z * width + c] = _slot(bits, n_slots)
+            tags[z * width + c] = bits & _TAG
+    for i in range(len(features) * width):
+        words[i] = table[np.uint64(slots[i])]
+
+
+@kernel
+def _add_up(words: Any, tags: Any, values: Any, sums: Any) -> None:
+    """Add the weights that a row's candidates own, times the row's values, to ``sums``."""
+    weights, width = words.view(np.float32), len(sums)
+    for z in range(len(values)):
+        for c in range(width):
+            i = z * width + c
+            is_owned = (words[i] & _TAG) == tags[i]
+            sums[c] += values[z] * (weights[i] if is_owned else np.float32(0.0))
+
+
+@kernel
+def add_weights(table: Any, features: Any, values: Any, labels: Any, sums: Any) -> None:
+    """Add the weights of a row's candidates, times the row's values, to ``sums``."""
+    size = len(features) * len(labels)
+    slots, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
+    _read_slots(table.reshape(-1).view(np.uint32), features, labels, slots, tags, words)
+    _add_up(words, tags, values, sums)
+
+
+@kernel
+def _sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any) -> Any:
+    """Sum the weights of the candidates of rows, (n, c), times the rows' values; rows are in compressed form."""
+    sums = np.zeros(labels.shape, np.float32)
+    for row in range(len(labels)):
+        here = slice(starts[row], starts[row + 1])
+        add_weights(table, features[here], values[here], labels[row], sums[row])
+    return sums
+
+
+@kernel
+def _steps_of(precision: Any, columns: Any, values: Any) -> Any:
+    """Add the squares of a block's values to the precision of their columns, and divide the values by it."""
+    for entry in range(len(values)):
+        precision[columns[entry]] += np.float64(values[entry]) * np.float64(values[entry])
+    steps = np.empty(len(values), np.float32)
+    for entry in range(len(values)):
+        steps[entry] = values[entry] / precision[columns[entry]]
+    return steps
+
+
+@kernel
+def _find_changes(
+    table: Any,
+    starts: Any,
+    features: Any,
+    values: Any,
+    labels: Any,
+    base: Any,
+    targets: Any,
+    precision: Any,
+    columns: Any,
+) -> Any:
+    """List the slots that a block of rows changes, with their tags, steps and weights before.
+
+    Parameters
+    ----------
+    table : (slots, 1) array of float32
+    starts : (n + 1,) array
+        Where the rows of the block begin, and the last one ends.
+    features, values : arrays
+        All rows in compressed form.
+    labels, base, targets : (n, c) arrays
+        Candidates, their scores without the table, and 1, 0 or NaN.
+    precision, columns : arrays
+        As for `learn`; what the block adds to the precision is added.
+    """
+    bits, (n_rows, width) = table.reshape(-1).view(np.uint32), base.shape
+    start, stop = starts[0], starts[n_rows]
+    pulls = _steps_of(precision, columns[start:stop], values[start:stop])
+    size = np.diff(starts).max() * width
+    slots, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
+    weights = words.view(np.float32)
+    known, chosen, sums = np.empty(width, np.int64), np.empty(width, labels.dtype), np.empty(width, np.float32)
+    # Indices are never negative, and of a type that cannot be: numbers that can are looked at before they are used.
+    wrong, errors = np.empty(width, np.uint64), np.empty(width, np.float32)
+    room = (stop - start) * width
+    changed, owners = np.empty(room, np.uint32), np.empty(room, np.uint32)
+    steps, before = np.empty(room, np.float32), np.empty(room, np.float32)
+    n_changed = np.uint64(0)
+    for row in range(n_rows):
+        first, last, total = starts[row], starts[row + 1], 0.0
+        n_known = 0
+        for c in range(width):
+            known[n_known], chosen[n_known], sums[c] = c, labels[row, c], 0.0
+            # Of what is not known, NaN, nothing is learned.
+            n_known += targets[row, c] == targets[row, c]
+        _read_slots(bits, features[first:last], chosen[:n_known], slots, tags, words)
+        _add_up(words, tags, values[first:last], sums[:n_known])
+        for z in range(first, last):
+            total += values[z] * pulls[z - start]
+        n_wrong = 0
+        for c in range(n_known):
+            score = base[row, known[c]] + sums[c]
+            if targets[row, known[c]] > 0:
+                error = max(np.float32(1.0) - score, np.float32(0.0))
+            else:
+                error = min(_SLACK - score, np.float32(0.0))
+            wrong[n_wrong], errors[n_wrong] = c, np.float32(error / (1.0 + total))
+            n_wrong += error != 0
+        for z in range(last - first):
+            pull = pulls[first - start + z]
+            for e in range(n_wrong):
+                i, step = np.uint64(z * n_known) + wrong[e], errors[e] * pull
+                is_owned = (words[i] & _TAG) == tags[i]
+                changed[n_changed], owners[n_changed] = slots[i], tags[i]
+                steps[n_changed], before[n_changed] = step, weights[i]
+                # Nothing is changed in slots with a larger weight of another pair.
+                n_changed += np.uint64((abs(step) > _TAKES * abs(weights[i])) | (is_owned & (step != 0)))
+    return changed[:n_changed], owners[:n_changed], steps[:n_changed], before[:n_changed]
+
+
+@kernel
+def _find_additions(table: Any, features: Any, labels: Any, weights: Any) -> Any:
+    """List the slots that weights of single pairs change, with their tags, these weights, and those before."""
+    bits, n_slots, n_changed = table.reshape(-1).view(np.uint32), np.uint64(len(table)), 0
+    words, shape = np.empty(len(features), np.uint32), len(features)
+    slots, tags, steps = np.empty(shape, np.uint32), np.empty(shape, np.uint32), np.empty(shape, np.float32)
+    before = words.view(np.float32)
+    for i in range(len(features)):
+        pair = _hash_of_pair(hashed(features[i], _OF_FEATURES), hashed(labels[i], _OF_LABELS))
+        slot, tag = _slot(pair, n_slots), np.uint32(pair & _TAG)
+        slots[n_changed], tags[n_changed], steps[n_changed] = slot, tag, weights[i]
+        words[n_changed] = bits[np.uint64(slot)]
+        is_owned = (words[n_changed] & _TAG) == tag
+        n_changed += is_owned | (abs(weights[i]) > _TAKES * abs(before[n_changed]))
+    return slots[:n_changed], tags[:n_changed], steps[:n_changed], before[:n_changed]
+
+
+@kernel
+def _add_steps(table: Any, slots: Any, tags: Any, steps: Any, before: Any) -> None:
+    """Add steps to slots; those that are taken start from 0. Of several that take one slot, the last has it."""
+    weights, owners = table.reshape(-1), before.view(np.uint32)
+    bits = weights.view(np.uint32)
+    for i in range(len(slots)):
+        if (owners[i] & _TAG) != tags[i]:
+            bits[np.uint64(slots[i])] = tags[i] | _NEW
+    for i in range(len(slots)):
+        slot = np.uint64(slots[i])
+        if (bits[slot] & _TAG) == tags[i]:
+            weights[slot] += steps[i]
+            # The sum has run into the bits of the tag.
+            bits[slot] = (bits[slot] & ~_TAG) | tags[i]

@@ -153,13 +153,15 @@ class _Work(NamedTuple):
     intercept_extra_precision: FloatArray
 
 
-def _learn_block(work: _Work, alpha: float, z: AnyMatrix, h: Array, recent: IntArray, *, binary: bool) -> None:
+def _learn_block(
+    work: _Work, alpha: float, z: AnyMatrix, h: Array, recent: IntArray, sparse_block: Any, *, binary: bool
+) -> None:
     """Write what a block teaches into the arrays; ``recent`` are the targets with a precision of their own."""
     errors = h - z @ work.weights
     errors -= work.intercepts
     if binary:
         errors = _hinged(errors, h)
-    block, steps = (SparseBlock(z) if scipy.sparse.issparse(z) else DenseBlock(z)), []
+    block, steps = (sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)), []
     for group in range(2 if len(recent) else 1):
         precision = alpha + work.extra_precision[block.touched, group]
         intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
@@ -395,8 +397,19 @@ class RLS(Bank[RLSState]):
         Z, touched = blocks.without_empty_columns(Z)
         return Gathered(Z, touched, rows_of(state.weights, touched), rows_of(state.extra_precision, touched))
 
-    def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, *, gathered: Gathered | None = None) -> RLSState:
-        """Learn rows after the start; ``gathered`` is what `gather` gave for them, if it was called before."""
+    def learn(
+        self,
+        state: RLSState,
+        X: AnyMatrix,
+        H: AnyMatrix,
+        *,
+        gathered: Gathered | None = None,
+        sparse_block: Any = SparseBlock,
+    ) -> RLSState:
+        """Learn rows after the start; ``gathered`` is what `gather` gave for them, if it was called before.
+
+        ``sparse_block`` computes the products of a block of sparse rows.
+        """
         n_values = columns.widest_values(state.scaling.n_values, X)
         if n_values is not state.scaling.n_values:
             state, gathered = self._widened(state, n_values), None
@@ -409,11 +422,11 @@ class RLS(Bank[RLSState]):
             state = _with_decay_applied(state)
         if state.extra_precision is not extra_precision:
             gathered = gathered._replace(extra_precision=rows_of(state.extra_precision, gathered.columns))
-        learned = self._learn_blocks(state, gathered, H)
+        learned = self._learn_blocks(state, gathered, H, sparse_block)
         learned = learned._replace(rows=state.rows + X.shape[0])
         return self._with_scaling(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
-    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array) -> RLSState:
+    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, sparse_block: Any) -> RLSState:
         """Learn block by block, on a copy of the columns that are touched: a failure leaves the state as it was."""
         Z, touched, weights, extra_precision = gathered
         intercepts = state.intercepts.astype(self._dtype), state.intercept_extra_precision.copy()
@@ -434,7 +447,7 @@ class RLS(Bank[RLSState]):
                     keep = 0.5 ** (z.shape[0] / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
-                _learn_block(work, state.alpha, z, H[start : start + size], recent, binary=self.binary)
+                _learn_block(work, state.alpha, z, H[start : start + size], recent, sparse_block, binary=self.binary)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
         _check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
         decay = max(state.decay * self.factor(n), _LEAST_DECAY**2)

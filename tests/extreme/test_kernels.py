@@ -1,38 +1,59 @@
-"""Compiled loops are a convenience: whatever is wrong with Numba, everything works without it."""
+"""Compiled loops: imported when they are first used, kept on disk where that can be, and interrupted like the rest."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from labelrace.base import compiled
+from labelrace.extreme.kernels import kernel
+
+NOT_COMPRESSED = """
+import sys
+import numpy as np
+import labelrace
+from labelrace.cli.main import app
+from typer.testing import CliRunner
+
+assert CliRunner().invoke(app, ["--help"]).exit_code == 0
+X, Y = np.random.default_rng(0).normal(size=(600, 5)), np.arange(1800).reshape(600, 3) % 2
+model = labelrace.make_model("race", random_state=0)
+for _ in range(2):
+    model.partial_fit(X, Y).predict_top(X[:1], 2)
+assert labelrace.HashedRACEClassifier() is not None
+assert "numba" not in sys.modules
+"""
+
+COMPRESSED = """
+import numpy as np
+from labelrace.extreme import codes
+
+codes.encode(np.eye(4), 2)
+codes.encode(np.eye(5), 3)
+"""
 
 
-@pytest.fixture(autouse=True)
-def forgotten():
-    compiled.is_available.cache_clear()
-    yield
-    compiled.is_available.cache_clear()
+def run(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, check=True, capture_output=True, text=True
+    )
 
 
-def test_a_numba_that_cannot_be_imported_is_not_there(monkeypatch):
-    def fail(name):
-        raise ImportError(f"{name} needs NumPy 1.0 or less")
-
-    monkeypatch.setattr(compiled, "find_spec", lambda name: object())
-    monkeypatch.setattr(compiled.importlib, "import_module", fail)
-    assert not compiled.is_available()
+def test_numba_is_imported_only_for_compressed_labels():
+    run(NOT_COMPRESSED)
 
 
-def test_the_environment_turns_it_off(monkeypatch):
-    monkeypatch.setenv("LABELRACE_COMPILED", "0")
-    assert not compiled.is_available()
+def test_compiling_is_announced_once_and_not_where_it_was_kept(tmp_path):
+    first, second = (run(COMPRESSED, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert first.stdout == second.stdout == second.stderr == ""
+    assert first.stderr == "Compiling loops for compressed labels, once: this takes some seconds.\n"
+    assert list(tmp_path.rglob("*.nbi"))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not there")
 @pytest.mark.parametrize("has_folder", [True, False])
 def test_a_loop_is_compiled_also_where_it_cannot_be_kept(has_folder, monkeypatch):
     from numba.core import caching
@@ -42,22 +63,20 @@ def test_a_loop_is_compiled_also_where_it_cannot_be_kept(has_folder, monkeypatch
             if hasattr(caching, name):
                 monkeypatch.setattr(getattr(caching, name), "_locator_classes", [])
 
-    @compiled.kernel
+    @kernel
     def total(values):
-        found = 0.0
+        result = 0.0
         for i in range(len(values)):
-            found += values[i]
-        return found
+            result += values[i]
+        return result
 
-    assert compiled.is_available()
     assert total(np.arange(4.0)) == 6.0
     assert hasattr(total.compiled, "py_func")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not there")
-def test_a_loop_that_was_kept_is_compiled_anew_when_one_of_another_file_has_changed(tmp_path, monkeypatch):
+def test_a_loop_that_was_kept_is_compiled_again_when_one_of_another_file_has_changed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    begin = "from labelrace.base.compiled import kernel\n"
+    begin = "from labelrace.extreme.kernels import kernel\n"
     (tmp_path / "calling.py").write_text(
         f"{begin}from called import one\n@kernel\ndef total(n):\n    return n + one()\n"
     )
@@ -84,7 +103,7 @@ def test_an_interrupt_that_numba_makes_an_error_of_is_one():
     def failing(x):
         raise SystemError("an error of its own")
 
-    loop = compiled.kernel(lambda x: x)
+    loop = kernel(lambda x: x)
     loop.compiled = interrupted
     with pytest.raises(KeyboardInterrupt):
         loop(1)
