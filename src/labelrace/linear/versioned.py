@@ -173,10 +173,13 @@ class VersionedRows:
     @_locked
     def rows(self, indices: IntArray) -> Array:
         """Copy some rows."""
+        store = self._store
+        if store.fills is None and store.status == (self._version, None):
+            # Twice as fast as indexing.
+            return store.array.take(indices, axis=0)
         older = self._older_versions()
-        self._store.fill(indices)
-        # Twice as fast as indexing.
-        rows = self._store.array.take(indices, axis=0)
+        store.fill(indices)
+        rows = store.array.take(indices, axis=0)
         for version in reversed(older):
             _restore(rows, indices, version)
         return rows
@@ -261,9 +264,10 @@ class VersionedRows:
         store.status = (old, (indices, before))
         try:
             change(store.array)
-            store.status = (new, None)
-        finally:
+        except BaseException:
             store.newest()
+            raise
+        store.status = (new, None)
         return changed
 
     @_locked
@@ -313,25 +317,26 @@ def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> 
     For compiled loops, which look at many rows and need little of each. The function must neither change the arrays nor
     keep them. What is an array already is passed on.
     """
-    held = [table for table in tables if isinstance(table, VersionedRows)]
+    locks = {}
+    for table in tables:
+        if isinstance(table, VersionedRows):
+            locks[id(table._store)] = table._store.lock
     # Always in the same order, so that no two threads wait for one another.
-    locks = sorted({id(table._store): table._store.lock for table in held}.items())
-    return _read_locked([lock for _, lock in locks], tables, read, arguments)
+    return _read_locked(sorted(locks.items()), tables, read, arguments)
 
 
-def _read_locked(locks: list[Any], tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+def _read_locked(locks: list[tuple[int, Any]], tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     """Take the locks, one after the other, and read."""
     if locks:
-        with locks[0]: return _read_locked(locks[1:], tables, read, arguments)  # noqa: E701  # fmt: skip
+        with locks[0][1]: return _read_locked(locks[1:], tables, read, arguments)  # noqa: E701  # fmt: skip
     arrays, older = [], []
     try:
         for table in tables:
             if isinstance(table, VersionedRows):
                 store = table._store
-                if store.newest() is not table._version:
+                if store.fills is not None or store.status != (table._version, None):
                     older.append(store)
                     _put_back(table)
-                store.fill()
                 arrays.append(store.array[: table.shape[0]])
             else:
                 arrays.append(table)
@@ -342,9 +347,11 @@ def _read_locked(locks: list[Any], tables: Sequence[Any], read: Callable[..., T]
 
 
 def _put_back(table: VersionedRows) -> None:
-    """Let the array hold an older version until `_Store.newest` is called, which brings back the newest rows."""
+    """Let the array hold a version, whole, until `_Store.newest` is called, which brings back the newest rows."""
     store, older = table._store, table._older_versions()
     store.fill()
+    if not older:
+        return
     indices = np.concatenate([version.indices for version in older if version.indices is not None])
     store.status = (store.status[0], (indices, store.array.take(indices, axis=0)))
     for version in reversed(older):
