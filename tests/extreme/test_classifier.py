@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import labelrace
+from labelrace.base import axes
 from labelrace.exceptions import LimitError, MergeError
 from labelrace.extreme import classifier as hashed
 
@@ -258,3 +259,23 @@ def test_merging_by_name_and_what_is_refused():
     other = labelrace.HashedRACEClassifier(max_memory="2MB", random_state=0).partial_fit(X[:600], Y[:600])
     with pytest.raises(MergeError, match="parameters differ"):
         labelrace.HashedRACEClassifier(max_memory="1MB", random_state=0).partial_fit(X[:600], Y[:600]).merge(other)
+
+
+def test_a_model_in_another_order_predicts_the_same_but_for_its_table():
+    """Its learners, decoder and postings follow labels and features; where nothing moves, the table stays, too."""
+    X, Y = stream(900, 2500, n_features=4000)
+    model = labelrace.HashedRACEClassifier(max_memory="4MB", random_state=0).partial_fit(X, Y)
+    algorithm, state = model._fitted.algorithm, model._fitted.state
+    state = state._replace(table=hashed.residual_table.init(len(state.table)))
+    rng = np.random.default_rng(0)
+    labels, features = rng.permutation(2500), rng.permutation(4000)
+    moved = algorithm.take(state, axes.reordering(state, features, l=labels))
+    expected, likely = algorithm.predict_best(algorithm.derive(state), X[:50], 5)
+    found, of_moved = algorithm.predict_best(algorithm.derive(moved), X[:50][:, features], 5)
+    np.testing.assert_allclose(of_moved, likely, atol=1e-4)
+    assert (labels[found] == expected).mean() > 0.95
+    full = state._replace(table=model._fitted.state.table)
+    grown = algorithm.take(full, axes.Moves({"l": axes.longer(2500, 2600)}))
+    assert grown.table is full.table
+    assert len(grown.decoder.sums) == 2600
+    assert not np.asarray(algorithm.take(full, axes.reordering(full, features)).table).any()

@@ -30,6 +30,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base import missing_labels, threads
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
@@ -343,23 +344,30 @@ class HashedRace(BankAlgorithm[State]):
         """Estimate probabilities by how often candidates with such scores were present recently."""
         return rules.probabilities(derived.rule, self._all_adjusted(derived, X))
 
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order; the table, which knows pairs by their numbers, is emptied."""
-        return state._replace(
-            learners=self.bank.reordered(state.learners, None, features),
-            decoder=code_decoder.reordered(state.decoder, labels),
-            table=residual_table.init(len(state.table)),
-            postings=postings.reordered(state.postings, labels, features),
-        )
+    def take(self, state: State, moves: Moves) -> State:
+        """Move labels and features; labels that were absent so far have their codes already.
+
+        Where numbers change, the table, which knows pairs by their numbers, is emptied.
+        """
+        taken: State = super().take(state, moves)
+        labels = moves.source("l", len(state.decoder.sums))
+        if _keep_numbers(labels) and _keep_numbers(moves.source("m", len(state.learners.scaling.n_values))):
+            return taken
+        lists = postings.renumbered(taken.postings, labels)
+        return taken._replace(table=residual_table.init(len(state.table)), postings=lists)
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what the learners know of features whose columns stand for others now; the table learns on."""
         learners = self.bank.reset_features(state.learners, columns)
         return state._replace(learners=learners, postings=postings.reset(state.postings, columns))
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far: they have their codes already."""
-        return state._replace(decoder=code_decoder.grow(state.decoder, n_labels))
+
+def _keep_numbers(source: IntArray | None) -> bool:
+    """Return whether entries of an axis stay where they were; new ones may come behind."""
+    if source is None:
+        return True
+    known = source[source >= 0]
+    return np.array_equal(known, np.arange(len(known))) and bool((source[: len(known)] >= 0).all())
 
 
 class HashedRACEClassifier(OnlineClassifier):

@@ -190,27 +190,6 @@ def forget(state: State, keep: float) -> State:
     return faded._replace(scale=1.0, sums=sums, counts=counts)  # type: ignore[arg-type]
 
 
-def grow(state: State, n_labels: int) -> State:
-    """Add labels that have not occurred."""
-    tables: Any = [VersionedRows.of(table).grown(n_labels) for table in (state.sums, state.counts)]
-    return state._replace(sums=tables[0], counts=tables[1])
-
-
-def reordered(state: State, labels: IntArray) -> State:
-    """Put labels in another order; the new first is the old ``labels[0]``."""
-    if np.array_equal(labels, np.arange(len(labels))):
-        return state
-    numbers = np.argsort(labels)
-    tables: Any = [VersionedRows.taking(VersionedRows.of(table).rows(labels)) for table in (state.sums, state.counts)]
-    return state._replace(
-        sums=tables[0],
-        counts=tables[1],
-        order=numbers[state.order],
-        unsorted=np.sort(numbers[state.unsorted]),
-        recent=numbers[state.recent],
-    )
-
-
 def added(one: State, other: State, kept: float) -> State:
     """Add the sums of two decoders of the same labels and codes, and keep a share of them."""
     tables: Any = [

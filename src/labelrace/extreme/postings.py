@@ -76,15 +76,14 @@ def reset(table: Any, features: IntArray) -> Any:
     return VersionedRows.of(table).replaced(features, np.zeros((len(features), DEPTH), np.int32))
 
 
-def reordered(table: Any, labels: IntArray, features: IntArray) -> Any:
-    """Put labels and features in another order; the new first label is the old ``labels[0]``."""
-    if not len(table):
+def renumbered(table: Any, labels: IntArray | None) -> Any:
+    """Let the labels of lists follow where labels move; the new first one is the old ``labels[0]``, -1 for new ones."""
+    if labels is None or not len(table):
         return table
-    numbers = np.concatenate([[0], np.argsort(labels) + 1]).astype(np.int32)
-    lists = np.zeros((len(features), DEPTH), np.int32)
-    is_known = features < len(table)
-    lists[is_known] = np.asarray(table)[features[is_known]]
-    return VersionedRows.taking(numbers[lists])
+    known = labels >= 0
+    numbers = np.zeros(int(labels.max(initial=-1)) + 2, np.int32)
+    numbers[labels[known] + 1] = np.flatnonzero(known) + 1
+    return VersionedRows.taking(numbers[np.asarray(table)])
 
 
 def merged(one: Any, other: Any) -> Any:
