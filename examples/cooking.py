@@ -23,7 +23,7 @@ def walk(path: Path, n_rows: int = 15_404) -> labelrace.Tagger:
     for column in tagger.columns_:
         print(f"{column.name} is read as: {column}")
     print(f"{tagger.n_rows_} questions with {len(tagger.tags_)} tags, separated by {tagger.separator_!r}")
-    print("Tagged before they were learned, with an example F of {example_f1:.3f}".format(**tagger.quality_))
+    print("Tagged before they were learned, with an example F1 of {example_f1:.3f}".format(**tagger.quality_))
 
     question = {"title": "How do I poach an egg?", "content": "<p>Mine always break in the water.</p>"}
     print("Most likely:", ", ".join(f"{tag} ({likely:.0%})" for tag, likely in tagger.predict_top([question], 3)[0]))
