@@ -57,7 +57,6 @@ _NO_ROW = (b"", b"%")
 _BARE_DENSE = re.compile(r"[^,]*")
 _BARE_SPARSE = re.compile(r"[^,{}]*")
 _MAX_DIGITS = 4000
-_MANY_ROWS = 4096
 _INDEX = re.compile(r"([^\s,{}]+)\s+")
 
 
@@ -161,9 +160,7 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             bulk, row, join = (partial(parser, layout) for parser in parsers)
             rest = byte_blocks(file, size, SPARSE_BLOCK) if is_sparse else byte_blocks(file, size)
             blocks = chain([(first + b"\n", 1)], rest)
-            # Several blocks at a time take too much memory unless the caller wants many rows at once.
-            threads = 1 if is_sparse or size < _MANY_ROWS else pa.cpu_count()
-            yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join, threads), size)
+            yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join), size)
 
 
 def parse_dense(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
