@@ -34,11 +34,11 @@ def list_() -> None:
     table.add_column("where", overflow="fold")
     for entry in ENTRIES:
         absent = "bring your own" if entry.command else "not found"
-        where = Text(absent, style="dim") if entry.found is None else Text(printable(str(entry.found)))
+        where = Text(absent, style="dim") if entry.path is None else Text(printable(str(entry.path)))
         table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), entry.note, where)
     console = Console()
     console.print(table)
-    commands = [entry.command for entry in ENTRIES if entry.command and entry.found is None]
+    commands = [entry.command for entry in ENTRIES if entry.command and entry.path is None]
     if commands:
         console.print(f"\nBring your own from {EXTREME_REPOSITORY}, unpack it, then:", highlight=False, soft_wrap=True)
     for command in commands:

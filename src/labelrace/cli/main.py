@@ -41,8 +41,8 @@ _INTERRUPTED = 130
 _OUTPUTS = (1, 2)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(__version__)
         raise typer.Exit
 
