@@ -81,7 +81,7 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Fo
         file = files[name]
         try:
             # Some datasets share the file that names their labels, as the catalog knows.
-            labels = next((catalog.find_labels(entry.name) for entry in catalog.ENTRIES if entry.found == file), None)
+            labels = next((catalog.find_labels(entry.name) for entry in catalog.ENTRIES if entry.path == file), None)
             sources.append(counted(Source(name, file, labels)))
         except (DataFormatError, ValueError, OSError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")

@@ -20,7 +20,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from benchmarks.datasets import Source
-from labelrace.cli.options import as_line, option
+from labelrace.cli.messages import as_line
+from labelrace.cli.options import option
 from labelrace.evaluation import ModelSpec, Progress, run
 from labelrace.learners.sums import MOST_COLUMNS
 from labelrace.report.document import Document, print_document, write_document

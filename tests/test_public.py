@@ -35,7 +35,6 @@ WITHOUT_EXAMPLE = {
     "labelrace.report.summarize",
     "labelrace.report.write_report",
     "labelrace.streams.Stream",
-    "labelrace.streams.convert",
     "labelrace.streams.load_dataset",
 }
 

@@ -1,11 +1,11 @@
-"""Labels that come later than predictions: rows are kept, by their ids, until their labels are known.
+"""Labels that come later than predictions: rows are pending, by their ids, until their labels are known.
 
 Pending rows are kept in the batches that they came in. A batch whose rows have mostly left is cut down to the others,
 so that memory is at most twice what the pending rows need.
 
-A row is learned or waits, never both, wherever an interrupt comes. Learning and letting go are two steps, in two
-objects: the first notes what is being learned and what the model knew before, and the next call, or the interrupted
-one itself, looks whether the model has changed since.
+A row is learned or pending, never both, wherever an interrupt comes. Learning a row and dropping it are two steps: the
+first notes which rows are being learned and what the model knew before; the next call, or the interrupted one itself,
+checks whether the model has changed since, and drops the rows if it has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
 
 
 class _Learning(NamedTuple):
-    """Rows that are being learned, and what the model knew before; None of a model that is not labelrace's."""
+    """Rows that are being learned, and what the model knew before; None for models of other libraries."""
 
     ids: list[Hashable]
     before: Fitted | None
@@ -46,12 +46,12 @@ class DelayedLabels(Writable):
     model : classifier
         It predicts, and learns by ``partial_fit``; one of labelrace's or any other.
     max_rows : int, default=10_000
-        Maximum number of rows that are kept, the newest ones.
+        Maximum number of pending rows; the oldest are dropped.
 
     Attributes
     ----------
     model : classifier
-        The model, to save it or to ask it anything else. Pending rows are not saved with it.
+        The model, to save it or to call its other methods. Pending rows are not saved with it.
 
     Examples
     --------
@@ -84,11 +84,11 @@ class DelayedLabels(Writable):
 
     @property
     def pending_ids(self) -> list[Hashable]:
-        """Ids of the rows that are kept, oldest first."""
+        """Ids of the pending rows, oldest first."""
         return one_at_a_time(self._writers, lambda: self._up_to_date().ids)
 
     def predict(self, X: MatrixLike, ids: Iterable[Hashable]) -> AnyMatrix:
-        """Predict label sets, and keep the rows until `learn` gets their labels.
+        """Predict label sets; the rows are pending until `learn` gets their labels.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class DelayedLabels(Writable):
         return self._keep(self.model.predict_top(X, k), X, ids)
 
     def _keep(self, predicted: Any, X: Any, ids: Any) -> Any:
-        """Keep rows, in memory of their own, after they have been predicted: what is wrong has been refused."""
+        """Keep copies of rows after they have been predicted, so that wrong rows have been refused."""
         rows = _own_rows(X)
         listed = _check_ids(ids, _matrix(rows).shape[0])
         one_at_a_time(self._writers, lambda: self._up_to_date().keep(listed, rows, self.max_rows))
@@ -136,7 +136,7 @@ class DelayedLabels(Writable):
         Raises
         ------
         UnknownRowError
-            Where an id is of no row that is kept.
+            If an id is not that of a pending row.
         """
         one_at_a_time(self._writers, self._learn, _check_ids(ids), y)
         return self
@@ -177,7 +177,7 @@ class _Batch:
 
 
 class PendingRows:
-    """The rows that are kept, by their ids, oldest first.
+    """The pending rows by their ids, oldest first.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class PendingRows:
     """
 
     def __init__(self) -> None:
-        # An interrupt leaves this as it should be: what changes several entries does so in one step.
+        # Valid after any interrupt: several entries are changed in one step.
         self._positions: dict[Hashable, tuple[_Batch, int]] = {}
         self._n_batches = 0
 
@@ -205,7 +205,7 @@ class PendingRows:
         return list(self._positions)
 
     def keep(self, ids: list[Hashable], rows: AnyMatrix | NamedRows, size: int) -> None:
-        """Keep rows, which the caller must not change later; the oldest leave if there are more than ``size``."""
+        """Add rows, which the caller must not change later; the oldest are dropped if there are more than ``size``."""
         matrix, names = rows if isinstance(rows, NamedRows) else (rows, None)
         # Of rows with one id the last counts.
         last = {identity: row for row, identity in enumerate(ids)}
@@ -220,7 +220,7 @@ class PendingRows:
         positions = {identity: (batch, row) for row, identity in enumerate(ids)}
         again = positions.keys() & self._positions.keys()
         if again:
-            # They come last now, and what they were before goes.
+            # They come last now, and their rows before are dropped.
             replaced = [self._positions[identity][0] for identity in again]
             self._positions = {one: where for one, where in self._positions.items() if one not in again} | positions
             self._cut_down(replaced)
@@ -234,14 +234,14 @@ class PendingRows:
         Raises
         ------
         UnknownRowError
-            Where an id is not there.
+            If an id is unknown.
         """
         unknown = [identity for identity in ids if identity not in self._positions]
         if unknown:
             some = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
             raise UnknownRowError(
                 f"There are no pending rows with the ids {some}: they were not predicted with ids, have been learned, "
-                "or were the oldest of more than max_rows."
+                "or were dropped as the oldest of more than max_rows."
             )
         groups = defaultdict[_Batch, list[tuple[int, int]]](list)
         for index, identity in enumerate(ids):
@@ -264,7 +264,7 @@ class PendingRows:
         self._cut_down([position[0] for position in removed if position is not None])
 
     def _cut_down(self, left: list[_Batch]) -> None:
-        """Forget the other rows of batches that rows have left and of which less than half are pending."""
+        """Copy the pending rows of batches of which less than half are pending, so that the others are freed."""
         for batch, count in Counter(left).items():
             batch.n_gone += count
             if 2 * batch.n_gone <= len(batch.ids):

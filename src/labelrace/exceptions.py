@@ -1,14 +1,14 @@
 """The errors that labelrace raises on purpose.
 
-Each says which argument was wrong, what was found there and what to do about it. They derive from the
-built-in errors that scikit-learn's users already catch.
+Each says which argument is wrong, its value, and what to do about it. They derive from the built-in errors that
+scikit-learn's users already catch.
 """
 
 from __future__ import annotations
 
 
 class LabelraceError(Exception):
-    """Base of all the errors below, to catch any of them."""
+    """Base of all errors below, to catch any of them."""
 
 
 class DataFormatError(LabelraceError, ValueError):
@@ -16,11 +16,11 @@ class DataFormatError(LabelraceError, ValueError):
 
 
 class DistributedError(LabelraceError, RuntimeError):
-    """Workers on other machines or in other processes cannot be used, or were lost; the model holds what was merged."""
+    """Workers on other machines or in other processes cannot be used, or were lost; the model has what was merged."""
 
 
 class DivergenceError(LabelraceError, FloatingPointError):
-    """A learner's parameters grew beyond all bounds; the model is as it was before the call."""
+    """A learner's parameters became infinite or NaN; the model is as it was before the call."""
 
 
 class DivergenceWarning(UserWarning):
@@ -28,11 +28,11 @@ class DivergenceWarning(UserWarning):
 
 
 class GrowthError(LabelraceError, ValueError):
-    """A model cannot take in new labels, or new features, and still be what it would have been."""
+    """A model cannot learn new labels, or new features, after its first batch."""
 
 
 class LimitError(DataFormatError):
-    """Something from outside is larger than what is given memory without being told so; see `labelrace.base.limits`."""
+    """Data from outside exceed a limit, which an environment variable can raise; see `labelrace.base.limits`."""
 
 
 class MergeError(LabelraceError, ValueError):
@@ -44,4 +44,4 @@ class ModelFileError(LabelraceError, ValueError):
 
 
 class UnknownRowError(LabelraceError, ValueError):
-    """Labels came for rows that are not, or no longer, kept."""
+    """Labels were given for rows that are not pending (any more)."""

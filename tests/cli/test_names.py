@@ -32,7 +32,7 @@ def data(tmp_path):
         writer = csv.writer(file)
         writer.writerow(["a", *HOSTILE])
         for row in range(60):
-            writer.writerow([row % 7, *(int((row + place) % 3 == 0) for place in range(len(HOSTILE)))])
+            writer.writerow([row % 7, *(int((row + column) % 3 == 0) for column in range(len(HOSTILE)))])
     return path
 
 

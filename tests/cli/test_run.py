@@ -31,7 +31,7 @@ def test_table_page_and_records(works, files, data, tmp_path):
     out = works("run", files(".arff"), *MODELS, "--batch-size", 30, "--runs", 2, "--jobs", 1, "--out", "out")
     assert "race-cls-fixed" in out
     assert "Hamming" in out
-    assert out.endswith("The page: out/report.html\n")
+    assert out.endswith("Report: out/report.html\n")
     assert "race-cls-fixed" in (tmp_path / "out" / "report.html").read_text()
     manifest, records = read_run("out")
     assert manifest["source"]["rows"] == 120

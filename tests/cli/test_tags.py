@@ -58,7 +58,7 @@ def test_train_says_what_it_found_and_how_good_it_is(trained):
         f"micro F1 {tagger.quality_['micro_f1']:.3f}."
     )
     assert lines[5].startswith("Predicted well: ")
-    assert all(f"{tag} (0.9" in lines[5] or f"{tag} (1.0" in lines[5] for tag in TOPICS)
+    assert all(f"{tag} (F1 0.9" in lines[5] or f"{tag} (F1 1.0" in lines[5] for tag in TOPICS)
 
 
 def test_the_command_learns_as_python_does(trained):
@@ -105,7 +105,7 @@ def test_standard_input_by_the_names_of_columns(works, command):
 def test_update_replaces_the_file_whole_or_not_at_all(works, refuses):
     write("more.csv", [{**row, "tags": "kettle", "body": "my kettle boils water"} for row in tickets(50, seed=2)])
     out = works("update", "t.labelrace", "more.csv")
-    assert out.splitlines()[0] == "Learned 50 rows more, 850 in all, with 4 tags: t.labelrace"
+    assert out.splitlines()[0] == "Learned 50 more rows, 850 in all, with 4 tags: t.labelrace"
     tagger = labelrace.load("t.labelrace")
     assert tagger.predict_top([{"nr": "1", "body": "kettle boils"}], 1)[0][0][0] == "kettle"
     with open("t.labelrace", "rb") as file:

@@ -7,7 +7,6 @@ import pytest
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream
-from labelrace.streams.lines import map_ahead
 
 ATTRIBUTES = ["a numeric", "b {x,y}", "c {0,1}", "l {0,1}", "m numeric"]
 FIRST_ROW = 8  # @relation, five attributes, @data
@@ -132,9 +131,7 @@ def test_missing_file():
         load_dataset("nowhere.arff")
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_blocks_that_threads_read_ahead_come_in_order(tmp_path, monkeypatch, threads):
-    monkeypatch.setattr("pyarrow.cpu_count", lambda: threads)
+def test_rows_of_many_blocks_come_in_order_up_to_an_error(tmp_path):
     path = tmp_path / "long.arff"
     rows = [f"{number},{number % 2}" for number in range(30_000)]
     header = "@relation long\n@attribute x numeric\n@attribute y {0,1}\n@data\n"
@@ -143,28 +140,3 @@ def test_blocks_that_threads_read_ahead_come_in_order(tmp_path, monkeypatch, thr
     with pytest.raises(DataFormatError, match=r"line 30005: '2' is not a declared value"):
         parts.extend(X.ravel() for X, _ in batches)
     assert np.concatenate(parts).tolist() == list(range(3 * 8192))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_what_comes_before_an_error_is_read_ahead_and_delivered(threads):
-    def calls():
-        yield from ((number,) for number in range(5))
-        raise DataFormatError("cut")
-
-    read = []
-    with pytest.raises(DataFormatError, match="cut"):
-        read.extend(result for _, result in map_ahead(lambda number: number * 2, calls(), threads))
-    assert read == [0, 2, 4, 6, 8]
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_what_comes_after_an_error_is_not_delivered(threads):
-    def double(number):
-        if number == 1:
-            raise DataFormatError("cut")
-        return number * 2
-
-    read = []
-    with pytest.raises(DataFormatError, match="cut"):
-        read.extend(result for _, result in map_ahead(double, ((number,) for number in range(6)), threads))
-    assert read == [0]

@@ -105,7 +105,7 @@ def test_fetch(server):
     assert path.read_bytes() == DATA
     assert catalog.find_labels("toy").read_bytes() == LABELS
     assert files(path.parent) == ["toy.arff", "toy.xml"]
-    assert catalog.ENTRIES[0].found == path
+    assert catalog.ENTRIES[0].path == path
 
 
 def test_what_is_there_is_not_fetched_again(server):
@@ -135,7 +135,7 @@ def test_wrong_checksum_is_refused(server, name):
     ):
         catalog.fetch(name, base_url=server.url)
     assert set(files(catalog.cache_folder())) <= {"toy.xml"}
-    assert catalog.ENTRIES[2].found is None
+    assert catalog.ENTRIES[2].path is None
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_files_of_the_extreme_classification_repository_are_brought(tmp_path, mo
     (tmp_path / "notes.txt").write_text("no dataset")
     file = tmp_path / "eurlex_train.txt"
     file.write_text("2 3 4\n0,3 0:1\n1 2:0.5\n")
-    assert entries["eurlex-4k"].found == file
+    assert entries["eurlex-4k"].path == file
     assert load_dataset("EURLex-4K").Y.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 0]]
     with pytest.raises(FileNotFoundError, match="found eurlex_train there"):
         catalog.find_dataset("other")

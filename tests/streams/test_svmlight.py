@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams import load_dataset, open_stream, svmlight
+from labelrace.streams import load_dataset, open_stream, svmlight, write_dataset
 from labelrace.streams.files import Location
 
 
@@ -172,9 +172,7 @@ def test_as_scikit_learn(tmp_path, zero_based):
 
 
 def test_scikit_learn_reads_what_we_write(tmp_path, real_data):
-    from labelrace.streams import convert
-
-    convert(real_data("emotions"), tmp_path / "emotions.svm")
+    write_dataset(open_stream(real_data("emotions")), tmp_path / "emotions.svm")
     reference, labels = load_svmlight_file(str(tmp_path / "emotions.svm"), multilabel=True)
     data = load_dataset(real_data("emotions"))
     np.testing.assert_array_equal(reference.toarray(), data.X)

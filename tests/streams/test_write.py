@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams import CategoricalMask, Dataset, convert, load_dataset, open_stream, write_dataset
+from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
 from labelrace.streams.open import FORMATS
 
 WRITTEN = [suffix for suffix, form in FORMATS.items() if form.write]
@@ -191,16 +191,16 @@ def test_a_cut_source_leaves_nothing(tmp_path, toy):
     write_dataset(toy, source)
     source.write_bytes(gzip.compress(gzip.decompress(source.read_bytes()) * 500)[:-20])
     with pytest.raises(DataFormatError, match=r"toy\.svm\.gz: the compressed file is damaged or cut"):
-        convert(source, target)
+        write_dataset(open_stream(source), target)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["toy.svm.gz", "toy.svm.schema.json"]
 
 
 def test_convert(tmp_path, toy):
     write_dataset(toy, tmp_path / "toy.csv")
-    rows = convert(tmp_path / "toy.csv", tmp_path / "toy.jsonl.gz", write_options={"label_column": "tags"})
+    rows = write_dataset(open_stream(tmp_path / "toy.csv"), tmp_path / "toy.jsonl.gz", label_column="tags")
     assert rows == 4
     assert "tags" in gzip.decompress((tmp_path / "toy.jsonl.gz").read_bytes()).decode()
-    convert(tmp_path / "toy.csv", tmp_path / "two.arff", labels=["hot"], read_options={"nominal": ["hue"]})
+    write_dataset(open_stream(tmp_path / "toy.csv", ["hot"], nominal=["hue"]), tmp_path / "two.arff")
     assert load_dataset(tmp_path / "two.arff").label_names == ("hot",)
 
 
@@ -210,6 +210,6 @@ def test_real_data_through_all_formats(real_data, tmp_path, name):
     source = real_data(name)
     for suffix in (".svm", ".xc", ".npz", ".jsonl", ".arff.gz"):
         target = tmp_path / f"{name}{suffix}"
-        assert convert(source, target) == len(data)
+        assert write_dataset(open_stream(source), target) == len(data)
         check_same(data, load_dataset(target))
         source = target

@@ -52,10 +52,10 @@ def check_outputs(under_test: ModelUnderTest) -> None:
     model = under_test.fresh()
     for X, Y in (first, second):
         under_test.learn(model, X, Y)
-        for asked in (rows, rows[:1]):
-            require_well_formed(results(model, asked), len(asked), Y.shape[1])
+        for queries in (rows, rows[:1]):
+            require_well_formed(results(model, queries), len(queries), Y.shape[1])
             for method, kinds in (("predict", "biuf"), ("decision_function", "f")):
-                array = getattr(model, method)(asked)
+                array = getattr(model, method)(queries)
                 require(isinstance(array, np.ndarray), f"{method} returned a {type(array).__name__}, not an array")
                 require(array.dtype.kind in kinds, f"{method} returned an array of type {array.dtype}")
 
@@ -63,21 +63,21 @@ def check_outputs(under_test: ModelUnderTest) -> None:
 def check_purity(under_test: ModelUnderTest) -> None:
     """Check that predicting changes nothing: neither later predictions nor what is learned afterwards.
 
-    A service predicts between batches as often as it is asked; a prequential test predicts before it learns. Neither
+    A service predicts between batches any number of times; a prequential test predicts before it learns. Neither
     may change the model.
     """
     first, second, rows = sample()
-    asked, unasked = under_test.fitted(first), under_test.fitted(first)
-    before = results(asked, rows)
+    model, twin = under_test.fitted(first), under_test.fitted(first)
+    before = results(model, rows)
     # Each method right after the other one had other rows: nothing may be left over from them.
-    asked.decision_function(rows[::-1])
-    predicted = np.array(dense(asked.predict(rows)))
-    asked.predict(rows[::-1])
-    again = Results(predicted, np.array(asked.decision_function(rows)))
+    model.decision_function(rows[::-1])
+    predicted = np.array(dense(model.predict(rows)))
+    model.predict(rows[::-1])
+    again = Results(predicted, np.array(model.decision_function(rows)))
     require_equal(again, before, "when it predicts the same rows again, after other rows")
-    for model in (asked, unasked):
-        under_test.learn(model, *second)
-    require_equal(results(asked, rows), results(unasked, rows), "when it learns another batch after it predicted")
+    for each in (model, twin):
+        under_test.learn(each, *second)
+    require_equal(results(model, rows), results(twin, rows), "when it learns another batch after it predicted")
 
 
 def check_determinism(under_test: ModelUnderTest) -> None:
@@ -125,10 +125,10 @@ def _check_aliasing(under_test: ModelUnderTest, form: Callable[[Array], Any]) ->
             values = array.data if scipy.sparse.issparse(array) else array
             values[...] = 1 - values
         under_test.learn(twin, form(X), form(Y))
-    asked = form(rows)
-    found = results(model, asked)
-    require(np.array_equal(dense(asked), rows), "predicting changed the caller's X")
-    require_equal(found, results(twin, form(rows)), "when the caller changes X and Y after they were learned")
+    queries = form(rows)
+    actual = results(model, queries)
+    require(np.array_equal(dense(queries), rows), "predicting changed the caller's X")
+    require_equal(actual, results(twin, form(rows)), "when the caller changes X and Y after they were learned")
 
 
 def check_returned_arrays(under_test: ModelUnderTest) -> None:
@@ -221,7 +221,7 @@ def check_save_and_load(under_test: ModelUnderTest) -> None:
 def check_merging(under_test: ModelUnderTest) -> None:
     """Check of a model with ``merge`` and ``emptied`` that an emptied copy, merged with the model, is the model again.
 
-    Copies that are emptied learn parts of the data in different places. What they learn must leave the model as it is.
+    Emptied copies learn parts of the data on different machines. What they learn must leave the model as it is.
     A model may refuse to be emptied, by a ``ValueError``.
     """
     if not (hasattr(under_test.model, "merge") and hasattr(under_test.model, "emptied")):

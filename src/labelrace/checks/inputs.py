@@ -58,7 +58,7 @@ def _check_with_column(under_test: ModelUnderTest, value: float) -> None:
 def check_one_label(under_test: ModelUnderTest) -> None:
     """Check for well-formed results where there is only one label: a column, not a vector.
 
-    Whoever selects labels may end up with one of them.
+    A selection of labels may leave one of them.
     """
     first, second, rows = sample()
     model = under_test.fresh()
@@ -93,8 +93,8 @@ def check_batches_of_one(under_test: ModelUnderTest) -> None:
     together = results(model, rows)
     require_well_formed(together, len(rows), Y.shape[1])
     alone = [results(model, rows[row : row + 1]) for row in range(len(rows))]
-    joined = Results(*(np.vstack(parts) for parts in zip(*alone, strict=True)))
-    require_close(joined, together, "when rows are predicted one by one")
+    stacked = Results(*(np.vstack(parts) for parts in zip(*alone, strict=True)))
+    require_close(stacked, together, "when rows are predicted one by one")
 
 
 def check_zero_features(under_test: ModelUnderTest) -> None:
@@ -104,8 +104,8 @@ def check_zero_features(under_test: ModelUnderTest) -> None:
     """
     first, (X, Y), rows = sample()
     zeros, model = np.zeros_like(rows), under_test.fitted((np.zeros_like(X), Y))
-    for asked in (zeros, rows):
-        require_well_formed(results(model, asked), len(asked), Y.shape[1])
+    for queries in (zeros, rows):
+        require_well_formed(results(model, queries), len(queries), Y.shape[1])
     under_test.learn(model, *first)
     require_well_formed(results(model, zeros), len(zeros), Y.shape[1])
 
@@ -186,10 +186,10 @@ def check_new_labels(under_test: ModelUnderTest) -> None:
     without = np.column_stack([Y[:, :4], np.zeros((len(Y), 2))])
     _learn_or_skip(under_test, grown, X, without, "new labels")
     under_test.learn(ungrown, X, Y[:, :4])
-    found, before = results(grown, rows), results(ungrown, rows)
-    require_well_formed(found, len(rows), 6)
+    actual, before = results(grown, rows), results(ungrown, rows)
+    require_well_formed(actual, len(rows), 6)
     # How many labels are predicted may depend on how many there are, but not how they rank.
-    order, expected = (np.argsort(each.scores[:, :4], axis=1, kind="stable") for each in (found, before))
+    order, expected = (np.argsort(each.scores[:, :4], axis=1, kind="stable") for each in (actual, before))
     require(np.array_equal(order, expected), "when there were new labels, the labels known before rank differently")
     under_test.learn(grown, X, Y)
     require_well_formed(results(grown, rows), len(rows), 6)
@@ -219,12 +219,12 @@ def check_label_sets(under_test: ModelUnderTest) -> None:
     """Check of a model that takes sets of label names that they mean what the matrix of 0 and 1 means.
 
     Labels come like this in most streams. New names are new labels, in the order in which they appear, alphabetical
-    within a set; ``label_names_``, if there is one, tells them. For a model that takes no sets, the check is skipped.
+    within a set; ``label_names_``, if there is one, has them. For a model that takes no sets, the check is skipped.
     """
     (X, Y), _, rows = sample()
     by_sets, names = _fitted_by_sets(under_test)
-    told = list(getattr(by_sets, "label_names_", names))
-    require(told == names, f"label_names_ is {told} instead of {names}, the order of appearance")
+    returned = list(getattr(by_sets, "label_names_", names))
+    require(returned == names, f"label_names_ is {returned} instead of {names}, the order of appearance")
     by_matrix = under_test.fitted((X, Y[:, [_NAMES.index(name) for name in names]]))
     require_close(results(by_sets, rows), results(by_matrix, rows), "when labels were given as sets of names")
     with suppress(SkipTest):
@@ -240,13 +240,13 @@ def check_predict_labels(under_test: ModelUnderTest) -> None:
     """
     rows = sample().rows
     for model, names in _ways_to_learn(under_test, "predict_labels"):
-        told = model.predict_labels(rows)
-        require(isinstance(told, list), f"predict_labels returned a {type(told).__name__}, not a list")
+        returned = model.predict_labels(rows)
+        require(isinstance(returned, list), f"predict_labels returned a {type(returned).__name__}, not a list")
         expected = [{names[label] for label in np.flatnonzero(row)} for row in results(model, rows).predicted]
-        require(len(told) == len(rows), f"predict_labels returned {len(told)} sets for {len(rows)} rows")
-        for row, (found, wanted) in enumerate(zip(told, expected, strict=True)):
-            require(isinstance(found, set), f"predict_labels returned a {type(found).__name__} for a row, not a set")
-            require(found == wanted, f"predict_labels gives {found} for row {row}, predict gives {wanted}")
+        require(len(returned) == len(rows), f"predict_labels returned {len(returned)} sets for {len(rows)} rows")
+        for row, (actual, labels) in enumerate(zip(returned, expected, strict=True)):
+            require(isinstance(actual, set), f"predict_labels returned a {type(actual).__name__} for a row, not a set")
+            require(actual == labels, f"predict_labels gives {actual} for row {row}, predict gives {labels}")
 
 
 def check_predict_top(under_test: ModelUnderTest) -> None:
@@ -259,9 +259,9 @@ def check_predict_top(under_test: ModelUnderTest) -> None:
     for model, names in _ways_to_learn(under_test, "predict_top"):
         probabilities = model.predict_proba(rows) if hasattr(model, "predict_proba") else None
         for k in (1, 3, len(names) + 2):
-            told = model.predict_top(rows, k)
-            require(len(told) == len(rows), f"predict_top returned {len(told)} lists for {len(rows)} rows")
-            for row, pairs in enumerate(told):
+            returned = model.predict_top(rows, k)
+            require(len(returned) == len(rows), f"predict_top returned {len(returned)} lists for {len(rows)} rows")
+            for row, pairs in enumerate(returned):
                 _require_top(pairs, min(k, len(names)), names, None if probabilities is None else probabilities[row])
 
 

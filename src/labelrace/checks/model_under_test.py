@@ -102,32 +102,32 @@ def dense(array: Any) -> Any:
     return array.toarray() if scipy.sparse.issparse(array) else array
 
 
-def require(is_so: Any, otherwise: str) -> None:
-    """Fail with a message unless something is so. Unlike ``assert``, it also works under ``python -O``."""
-    if not is_so:
-        raise AssertionError(otherwise)
+def require(condition: Any, message: str) -> None:
+    """Fail with a message unless the condition holds. Unlike ``assert``, it also works under ``python -O``."""
+    if not condition:
+        raise AssertionError(message)
 
 
-def require_well_formed(found: Results, n_rows: int, n_labels: int) -> None:
+def require_well_formed(actual: Results, n_rows: int, n_labels: int) -> None:
     """Require 0 and 1 predicted and finite scores, for every row and label."""
-    for name, array in zip(("predict", "decision_function"), found, strict=True):
+    for name, array in zip(("predict", "decision_function"), actual, strict=True):
         expected = (n_rows, n_labels)
         require(array.shape == expected, f"{name} returned the shape {array.shape} instead of {expected}")
-    require(np.isin(found.predicted, [0, 1]).all(), "predict returned values other than 0 and 1")
-    require(np.isfinite(found.scores).all(), "decision_function returned NaN or infinity")
+    require(np.isin(actual.predicted, [0, 1]).all(), "predict returned values other than 0 and 1")
+    require(np.isfinite(actual.scores).all(), "decision_function returned NaN or infinity")
 
 
-def require_equal(found: Results, expected: Results, when: str, tolerance: float = 0.0) -> None:
+def require_equal(actual: Results, expected: Results, when: str, tolerance: float = 0.0) -> None:
     """Require the same labels, and scores that differ by no more than a share of the largest score, or of 1."""
-    for what, one, other in zip(("predictions", "scores"), found, expected, strict=True):
+    for what, one, other in zip(("predictions", "scores"), actual, expected, strict=True):
         require(one.shape == other.shape, f"{when}, {what} are of shape {one.shape} instead of {other.shape}")
-    differ = int((found.predicted != expected.predicted).sum())
+    differ = int((actual.predicted != expected.predicted).sum())
     require(differ == 0, f"{when}, {differ} of {expected.predicted.size} predicted labels differ")
-    gap, size = (float(np.abs(array).max()) for array in (found.scores - expected.scores, expected.scores))
+    gap, size = (float(np.abs(array).max()) for array in (actual.scores - expected.scores, expected.scores))
     # NaN fails the comparison.
     require(gap <= tolerance * max(1.0, size), f"{when}, scores differ by up to {gap:.2g}")
 
 
-def require_close(found: Results, expected: Results, when: str) -> None:
-    """Require the same results but for rounding, in single precision and before a solution."""
-    require_equal(found, expected, when, tolerance=1e-5)
+def require_close(actual: Results, expected: Results, when: str) -> None:
+    """Require the same results up to rounding, in single precision and before a solution."""
+    require_equal(actual, expected, when, tolerance=1e-5)

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from labelrace import __version__
-from labelrace.cli import data, run, tagging, train
-from labelrace.cli.options import Interrupted, as_line
+from labelrace.cli import data, inspect, models, predict, report, run, train
+from labelrace.cli.messages import Interrupted, as_line
 
 app = typer.Typer(
     name="labelrace",
@@ -22,14 +22,15 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(run.run)
+# In the order of the help: the work of a user, then that of a researcher.
 app.command()(train.train)
-app.command()(train.predict)
-app.command()(tagging.update)
-app.command()(tagging.explain)
-app.command()(tagging.inspect)
-app.command("models")(run.list_models)
-app.command()(run.report)
+app.command()(train.update)
+app.command()(predict.predict)
+app.command()(inspect.explain)
+app.command()(inspect.inspect)
+app.command()(run.run)
+app.command()(report.report)
+app.command("models")(models.list_models)
 app.add_typer(data.app, name="data")
 
 # Raised for a wrong file, a wrong parameter or a full disk. Anything else is a defect, and shows a traceback.
@@ -40,8 +41,8 @@ _INTERRUPTED = 130
 _OUTPUTS = (1, 2)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(__version__)
         raise typer.Exit
 
@@ -53,9 +54,11 @@ def _global(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Online multi-label classification by label compression.
+    """Learn from streams of rows to predict their labels: online multi-label classification.
 
-    [bold]labelrace run[/bold] without arguments is a demonstration: several models on a stream that drifts.
+    [bold]labelrace train[/bold] and [bold]labelrace predict[/bold] are for tables with tags and for data files.
+
+    [bold]labelrace run[/bold] compares models; without arguments it is a demonstration on generated tickets.
     """
 
 
@@ -75,13 +78,13 @@ def _run() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}")
-    kept, discards = "", _discards_output()
+    saved, discards = "", _discards_output()
     try:
         status = app(prog_name="labelrace", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         status = _INTERRUPTED
     except Interrupted as error:
-        kept, status = str(error), _INTERRUPTED
+        saved, status = str(error), _INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
         # typer makes an exit with status 1 of a broken pipe.
         broken = error if isinstance(error, BrokenPipeError) else error.__context__
@@ -98,7 +101,7 @@ def _run() -> None:
         sys.exit(_report(error))
     # Some versions of typer return this status, others raise.
     if status == _INTERRUPTED:
-        _complain(f"Interrupted. {kept}".rstrip())
+        _complain(f"Interrupted. {saved}".rstrip())
     sys.exit(status if isinstance(status, int) else 0)
 
 

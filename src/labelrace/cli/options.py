@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and what their texts mean."""
+"""Options that several subcommands share, and how their texts are read."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-
-from labelrace.exceptions import DataFormatError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import ModelSpec
     from labelrace.tables import Tagger
 
-# The formats of `labelrace report`: labelrace.report.FORMATS, without importing it for a help text.
-REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg", "pdf")
-
-# The model to use where none is named.
+# The model if none is named.
 DEFAULT_MODEL = "race"
 
 # The exit status of a run in which a model failed.
 FAILED = 3
 
-# What has no default, or none that a help text could show.
+# For parameters without a default, or with one that a help text cannot show.
 option, argument = (functools.partial(kind, show_default=False) for kind in (typer.Option, typer.Argument))
 
-Source = Annotated[str, argument(help="A data file, or the name of a dataset; see 'labelrace data list'.")]
+Source = Annotated[str, argument(help="A data file, or the name of a dataset (see 'labelrace data list').")]
+ModelFile = Annotated[Path, argument(metavar="MODEL", help="A file written by 'labelrace train'.")]
+TaggerFile = Annotated[Path, argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 Labels = Annotated[
     str | None,
     option(
-        help="Which columns are labels: a Mulan XML file, a count (the last n columns; if negative, the first n), "
-        "names separated by commas, a prefix such as 'label_*', or a column of label lists. By default the file tells."
+        help="Which columns are labels: a Mulan XML file; a number (the last n columns, or the first n if negative); "
+        "names separated by commas; a prefix such as 'label_*'; or one column of label lists. By default the file "
+        "itself, or the .xml or .schema.json file beside it, determines them."
     ),
 ]
 Models = Annotated[
@@ -42,51 +40,52 @@ Models = Annotated[
     option(
         "--model",
         "-m",
-        help="A model, see 'labelrace models', or module:Class for your own; label=model gives it a label. Repeatable.",
+        help="A model (see 'labelrace models'), or module:Class for your own; label=model gives it a label. "
+        "Repeatable.",
     ),
 ]
 ModelParameters = Annotated[
     list[str] | None,
-    option("--set", help="A parameter, model.parameter=value, by the model's name or label; repeatable."),
+    option("--set", help="A parameter of a model: model.parameter=value, with the model's name or label. Repeatable."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables or text.")]
 BatchSize = Annotated[int, typer.Option(help="Rows in a batch.")]
 Runs = Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")]
-Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
 
 Workers = Annotated[
     int | None,
     option(
         "--workers",
         "--jobs",
-        help="Processes on this machine, with one thread each. By default one to train and to predict, and one for "
-        "each processor in runs of several models.",
+        help="Number of processes on this machine. By default 1 to train and to predict, and one for each processor to "
+        "run several models.",
     ),
 ]
 Scheduler = Annotated[
-    str | None, option(help="The address of a Dask scheduler, tcp://host:port, to work on its workers.")
+    str | None, option(help="Address of a Dask scheduler, tcp://host:port: work on its cluster instead.")
 ]
 
 Delimiter = Annotated[
-    str | None, option(help="What separates the cells of a CSV table; by default a comma, for .tsv a tab.")
+    str | None, option(help="What separates the cells of a CSV file; by default a comma, or a tab for .tsv.")
 ]
 
 
 def _columns(what: str) -> Any:
-    text = f"With --tags: columns to read as {what}, instead of what is detected; repeatable, or separated by commas."
+    text = f"With --tags: columns to read as {what}, instead of detecting it. Repeatable, or separated by commas."
     return Annotated[list[str] | None, option(help=text)]
 
 
-_TAGS = "The source is a table: the column of its tags, or columns of 0 and 1, separated by commas."
-_UNTAGGED = "With --tags: the tags of a row without any are 'unknown' (the default; it is not learned) or 'none'."
-_SEPARATOR = "With --tags: what separates tags, such as ';', or 'space'; detected by default."
+_TAGS = "Read the source as a table with tags: the name of the column of tags, or of columns of 0 and 1."
+_SEPARATOR = "With --tags: what separates the tags of a row, such as ';' or 'space'; detected by default."
+_UNTAGGED = "With --tags: what a row without tags means: 'unknown' (it is skipped, the default), or 'none'."
 _TAG_OPTIONS = {
     "tags": Annotated[str | None, option(help=_TAGS)],
-    "text": _columns("texts"),
+    "text": _columns("text"),
     "category": _columns("categories"),
     "number": _columns("numbers"),
     "date": _columns("dates or times"),
-    "id": _columns("identifiers: not learned from, but written with predictions"),
+    "id": _columns("identifiers (not learned, but written with predictions)"),
     "drop": _columns("unused"),
     "separator": Annotated[str | None, option(help=_SEPARATOR)],
     "delimiter": Delimiter,
@@ -146,29 +145,8 @@ def _tag_options(
     return TagOptions(as_names(tags), named, separator, delimiter, untagged)
 
 
-class Interrupted(Exception):  # noqa: N818
-    """Ctrl-C, with a sentence on what was kept. A KeyboardInterrupt would lose it: typer turns that into a status."""
-
-
-def as_line(text: str) -> str:
-    """Return text as a line that cannot control the terminal: with a space for each character that does not print."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def say(line: str, *, err: bool = False) -> None:
-    """Print a line that may hold names from files."""
-    typer.echo(as_line(line), err=err)
-
-
-def end_early(stopped: BaseException, told: str) -> NoReturn:
-    """End a command that was stopped while it learned, after what it had learned is saved; ``told`` says where."""
-    if isinstance(stopped, KeyboardInterrupt):
-        raise Interrupted(told) from None
-    raise DataFormatError(f"{str(stopped).rstrip('.')}. What came before is saved. {told}") from stopped
-
-
 def as_labels(text: str | None) -> Any:
-    """Turn the text of ``--labels`` into what readers take."""
+    """Turn the text of ``--labels`` into the argument of `labelrace.streams.open_stream`."""
     if text is None:
         return None
     if text.lstrip("+-").isdigit():
@@ -179,7 +157,7 @@ def as_labels(text: str | None) -> Any:
 
 
 def as_names(text: str) -> list[str]:
-    """Turn names with commas between them into a list."""
+    """Split names at commas."""
     return [name for part in text.split(",") if (name := part.strip())]
 
 

@@ -1,4 +1,4 @@
-"""Progress bars: of runs, with the measures so far, and of a model that learns a stream."""
+"""Progress bars: of a run, with the measures so far, and of a model that learns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from labelrace.cli.options import Interrupted
+from labelrace.cli.messages import Interrupted
 from labelrace.exceptions import LabelraceError
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_SHOWN = ("example_f1", "micro_f1", "hamming_loss")
+_MEASURES = ("example_f1", "micro_f1", "hamming_loss")
 
 
 @contextmanager
 def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """Show one bar for everything and one for each model at work; yields what `run` calls."""
+    """Show a bar for all runs and one for each active model; yield the function to call with the progress."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -64,7 +64,7 @@ def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
 
 
 def _measures(measures: dict[str, float]) -> str:
-    names = [name for name in _SHOWN if name in measures] or list(measures)[:2]
+    names = [name for name in _MEASURES if name in measures] or list(measures)[:2]
     return "  ".join(f"{name} {measures[name]:.3f}" for name in names)
 
 
@@ -73,19 +73,19 @@ def learn_batches(
 ) -> tuple[int, BaseException | None]:
     """Learn batch by batch and show the progress on standard error, until Ctrl-C or a batch that is wrong.
 
-    `learn` returns the rows of a batch, and a text to show beside their number. Return the number of all rows, and
-    what stopped the learning.
+    `learn` returns the number of rows of a batch, and a text to show beside it. Return the number of all rows, and what
+    stopped the learning.
     """
     rows, screen = 0, Console(stderr=True)
-    count, told = TextColumn("{task.completed} rows"), TextColumn("[dim]{task.description}")
-    columns = SpinnerColumn(), count, TimeElapsedColumn(), told
+    count, text = TextColumn("{task.completed} rows"), TextColumn("[dim]{task.description}")
+    columns = SpinnerColumn(), count, TimeElapsedColumn(), text
     with Bars(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("", total=None)
         try:
             for batch in batches:
-                learned, text = learn(batch)
-                rows += learned
-                bar.update(task, completed=rows, description=text)
+                n_rows, quality = learn(batch)
+                rows += n_rows
+                bar.update(task, completed=rows, description=quality)
         except (KeyboardInterrupt, LabelraceError, ValueError, OSError) as stopped:
             return rows, stopped
     return rows, None

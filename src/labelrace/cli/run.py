@@ -1,4 +1,4 @@
-"""``labelrace run`` and ``labelrace report``: how the models do on a stream. ``labelrace models`` lists them."""
+"""``labelrace run``: compare models on a stream."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from labelrace.cli import options
+from labelrace.cli.messages import Interrupted, say
 
 _RUNS = Path("labelrace-runs")
 # Groups of models that run when they are named, or with --all.
@@ -29,7 +29,8 @@ def run(
     source: Annotated[
         str | None,
         options.argument(
-            help="A data file or the name of a dataset; without it, generated tickets with tags, whose words drift."
+            help="A data file or the name of a dataset (see 'labelrace data list'); by default generated tickets with "
+            "tags, whose words change halfway."
         ),
     ] = None,
     labels: options.Labels = None,
@@ -41,27 +42,30 @@ def run(
     measures: Annotated[
         str,
         typer.Option(
-            help="'paper' (five), 'all' (nineteen), names separated by commas, or 'auto': paper, and P@1, P@5 and "
-            "nDCG@5 where there are more than 1,000 labels."
+            help="'paper' (five measures), 'all' (nineteen), names separated by commas, or 'auto': the paper's, and "
+            "P@1, P@5 and nDCG@5 if there are more than 1,000 labels."
         ),
     ] = "auto",
     protocol: Annotated[
-        str, typer.Option(help="'prequential': test, then train. 'holdout': a third of the rows is held out for tests.")
+        str,
+        typer.Option(
+            help="'prequential': each batch is predicted, then learned. 'holdout': a third of the rows is not learned."
+        ),
     ] = "prequential",
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
     out: Annotated[
-        Path | None, options.option(help="Folder for records and report; by default a new one in labelrace-runs.")
+        Path | None, options.option(help="The folder for results and report; by default a new one in labelrace-runs.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in --out.")] = False,
     as_json: options.AsJson = False,
     all_models: Annotated[
         bool,
-        typer.Option("--all", help="Also run the models of the related work, besides the paper's and the constants."),
+        typer.Option("--all", help="Also run the models of the related work; see 'labelrace models'."),
     ] = False,
     table: options.TagOptions | None = None,
 ) -> None:
-    """Evaluate models on a stream, test then train; print a table and write a page.
+    """Compare models on a stream: print a table of their quality, and write a report as an HTML page.
 
     [dim]Examples:[/dim]
 
@@ -111,7 +115,7 @@ def run(
                 performer=performer,
             )
     except KeyboardInterrupt:
-        raise options.Interrupted(_kept(folder)) from None
+        raise Interrupted(_what_is_saved(folder)) from None
     summary = summarize(manifest, records)
     written = write_report(summary, folder)
     if as_json:
@@ -119,58 +123,9 @@ def run(
     else:
         console = Console()
         print_report(summary, console)
-        console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"\nReport: {written['report.html']}", highlight=False, soft_wrap=True, markup=False)
     if any(record["kind"] == "failed" for record in records):
         raise typer.Exit(options.FAILED)  # the report says which and why
-
-
-def report(
-    folder: Annotated[Path, options.argument(help="The folder of a run, as given to 'labelrace run --out'.")],
-    out: Annotated[Path | None, options.option(help="Where to write; by default the same folder.")] = None,
-    formats: Annotated[
-        list[str] | None,
-        options.option("--format", "-f", help=f"One of {', '.join(options.REPORT_FORMATS)}; repeatable."),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Write the report of a run; it may be incomplete.
-
-    [dim]Example:[/dim] labelrace report labelrace-runs/demo-1 -f html -f png
-    """
-    from labelrace.evaluation import read_run
-    from labelrace.report import print_report, summarize, write_report
-
-    summary = summarize(*read_run(folder))
-    written = write_report(summary, out or folder, formats or ("html", "csv", "md", "tex"))
-    if as_json:
-        typer.echo(json.dumps(summary))
-        return
-    console = Console()
-    print_report(summary, console)
-    for path in written.values():
-        console.print(str(path), highlight=False, soft_wrap=True, markup=False)
-
-
-def list_models() -> None:
-    """List the models, by group.
-
-    [dim]Example:[/dim] labelrace models
-    """
-    from labelrace.base.registry import GROUPS, describe_model, is_online, model_group, model_names
-
-    names, console = model_names(), Console()
-    width = max(map(len, names))
-    for group, title in GROUPS.items():
-        members = [name for name in names if model_group(name) == group]
-        if not members:
-            continue
-        table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-        table.add_column("model", no_wrap=True, min_width=width)
-        table.add_column("learns", no_wrap=True, min_width=len("all at once"))
-        table.add_column("what it is")
-        for name in members:
-            table.add_row(name, "online" if is_online(name) else "all at once", describe_model(name))
-        console.print(table, "")
 
 
 @contextmanager
@@ -214,13 +169,13 @@ def _tagged(source: str, table: options.TagOptions, batch_size: int) -> Any:
     from labelrace.tables import tagged_dataset
 
     data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.delimiter)
-    told = "; ".join(f"{column.name}: {column}" for column in features.columns_)
-    options.say(f"{told}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
+    kinds = "; ".join(f"{column.name}: {column}" for column in features.columns_)
+    say(f"{kinds}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
     return data
 
 
-def _kept(folder: Path) -> str:
-    """Say what an interrupted run has recorded, if anything."""
+def _what_is_saved(folder: Path) -> str:
+    """Return a sentence on what an interrupted run has recorded."""
     from labelrace.evaluation import read_run
 
     try:

@@ -1,44 +1,39 @@
-"""``labelrace train`` and ``labelrace predict``: train a model and save it; predict with a saved model."""
+"""``labelrace train`` and ``labelrace update``: train a model or a tagger and save it, or continue its training."""
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
-import json
-import sys
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
-from labelrace.base.files import atomic_file, check_target
+from labelrace.base.files import check_target
 from labelrace.cli import options, tagging
+from labelrace.cli.messages import end_early, say
 from labelrace.cli.progress import check_learned, learn_batches
+from labelrace.cli.workers import Workers, train_on_workers
 
 
 @options.takes_tags
 def train(
     source: options.Source,
-    out: Annotated[Path, options.option("--out", "-o", help="The model's file.")],
+    out: Annotated[Path, options.option("--out", "-o", help="The file to save the model to.")],
     labels: options.Labels = None,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="A model, see 'labelrace models'.")
+        str, typer.Option("--model", "-m", help="A model (see 'labelrace models').")
     ] = options.DEFAULT_MODEL,
     batch_size: options.BatchSize = 500,
     seed: options.Seed = 0,
     parameters: Annotated[
-        list[str] | None, options.option("--set", help="A parameter of the model, name=value; repeatable.")
+        list[str] | None, options.option("--set", help="A parameter of the model, name=value. Repeatable.")
     ] = None,
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
     table: options.TagOptions | None = None,
 ) -> None:
-    """Train a model on a stream, or on a table with tags, and save it.
+    """Train a model on a data file, or on a table with tags, and save it.
 
-    After Ctrl-C, and after a row that cannot be read, what was learned so far is saved.
+    After Ctrl-C, or after a row that cannot be read, what was learned so far is saved.
 
     [dim]Examples:[/dim]
 
@@ -50,48 +45,58 @@ def train(
     """
     # Checked before the training, which may take long.
     check_target(out)
+    from labelrace.base.registry import make_model
+
+    chosen, where = options.as_parameters(parameters), Workers(workers, scheduler)
     if table is not None:
         if labels is not None:
-            raise ValueError(
-                "--labels and --tags must not be given together: --tags is for tables, --labels for others."
-            )
-        tagging.train_tagger(source, out, table, model, parameters, batch_size, seed, workers, scheduler)
-        return
-    if workers is not None or scheduler is not None:
-        from labelrace.base.registry import make_model
-        from labelrace.cli.sharing import train_shared
+            raise ValueError("--labels and --tags must not be given together: --tags is for tables with tags.")
+        learner = make_model(model, **chosen) if chosen else model
+        tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
+        if not where:
+            tagging.train_tagger(tagger, model, source, out, batch_size, table.delimiter)
+        elif table.delimiter is not None or source == "-":
+            raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
+        else:
+            train_on_workers(tagger, model, source, out, where, batch_size=batch_size)
+    elif where:
+        shared = make_model(model, **{"random_state": seed, **chosen})
+        settings = {"batch_size": batch_size, "labels": options.as_labels(labels)}
+        train_on_workers(shared, model, source, out, where, **settings)
+    else:
+        _train_model(model, chosen, source, out, options.as_labels(labels), batch_size, seed)
 
-        shared = make_model(model, **{"random_state": seed, **options.as_parameters(parameters)})
-        message = train_shared(shared, model, source, out, options.as_labels(labels), batch_size, workers, scheduler)
-        typer.echo(message)
-        return
+
+def _train_model(
+    name: str, parameters: dict[str, Any], source: str, out: Path, labels: Any, batch_size: int, seed: int
+) -> None:
+    """Learn a stream batch by batch, or at once if the model is offline, and save the model."""
     from labelrace.base.registry import is_online
     from labelrace.evaluation import ModelSpec
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
     from labelrace.streams.matching import source_of
 
-    stream = open_stream(source, options.as_labels(labels))
-    chosen = {"label_names": list(stream.label_names), **options.as_parameters(parameters)}
-    learner = ModelSpec(model, chosen).make(seed, stream.categorical)
+    stream = open_stream(source, labels)
+    model = ModelSpec(name, {"label_names": list(stream.label_names), **parameters}).make(seed, stream.categorical)
     stopped = None
-    if is_online(model):
-        rows, stopped = _learn(learner, stream, batch_size)
+    if is_online(name):
+        rows, stopped = _learn(model, stream, batch_size)
     else:
         data = collect(stream)
         rows = len(data)
-        learner.fit(data.X, data.Y)
-    # Codes of nominal values come from a file; another one must be read with the same.
-    learner.source_ = source_of(stream)
-    learner.save(out)
-    message = f"{model} learned {rows} rows with {len(stream.label_names)} labels: {out}"
+        model.fit(data.X, data.Y)
+    # Codes of nominal values come from the file; another file must be read with the same codes.
+    model.source_ = source_of(stream)
+    model.save(out)
+    message = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:
-        options.end_early(stopped, message)
-    options.say(message)
+        end_early(stopped, message)
+    say(message)
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
-    """Learn batch by batch, until Ctrl-C or a row that is wrong; return the rows learned, and what stopped it."""
+    """Learn until the end, Ctrl-C or a row that is wrong; return the number of rows, and what stopped it."""
 
     def learn(batch: tuple[Any, Any]) -> tuple[int, str]:
         model.partial_fit(*batch)
@@ -102,102 +107,27 @@ def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException
     return rows, stopped
 
 
-def predict(
-    model_file: Annotated[Path, options.argument(metavar="MODEL", help="A file written by 'labelrace train'.")],
-    source: Annotated[str, options.argument(help="A data file; '-' reads JSON lines or CSV from standard input.")],
+def update(
+    tagger_file: options.TaggerFile,
+    source: Annotated[
+        str, options.argument(help="A table with tags; '-' reads JSON lines or CSV from standard input.")
+    ],
     out: Annotated[
-        Path | None,
-        options.option("--out", "-o", help="A .csv or .jsonl file; by default JSON lines to standard output."),
+        Path | None, options.option("--out", "-o", help="A new file to save to, instead of replacing TAGGER.")
     ] = None,
-    top: Annotated[int | None, options.option(help="Write the K most likely labels and their probabilities.")] = None,
-    labels: options.Labels = None,
-    batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
     delimiter: options.Delimiter = None,
-    workers: options.Workers = None,
-    scheduler: options.Scheduler = None,
+    batch_size: options.BatchSize = 500,
 ) -> None:
-    """Predict labels, or tags, with a saved model.
+    """Continue the training of a tagger with further rows, and replace its file.
 
-    [dim]Examples:[/dim]
-
-    labelrace predict tagger.labelrace new.csv -o out.csv
-
-    labelrace predict enron.safetensors new.arff -o predicted.csv
-
-    cat rows.jsonl | labelrace predict enron.safetensors - --top 5
+    [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
-    from labelrace.base.state_file import load
-    from labelrace.streams.matching import features_of, file_rows, text_rows
-    from labelrace.tables import Tagger
-
-    if top is not None and top < 1:
-        raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
-    if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
-        raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
-    model = load(model_file)
-    as_csv = out is not None and out.suffix.lower() == ".csv"
-    if workers is not None or scheduler is not None:
-        from labelrace.cli.sharing import shared_predictions
-
-        rows = shared_predictions(model, source, options.as_labels(labels), batch_size, top, as_csv, workers, scheduler)
-        _write_out(rows, out, as_csv=as_csv)
-        return
-    if isinstance(model, Tagger):
-        tables = tagging.tables_of(source, batch_size, delimiter)
-        _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
-        return
-    if source == "-":
-        batches = text_rows(sys.stdin, features_of(model), batch_size, delimiter or ",")
-    else:
-        batches = file_rows(features_of(model), source, options.as_labels(labels), batch_size)
-    # A model may have learned from data frames; rows have their features in its order, but not their names.
-    warnings.filterwarnings("ignore", "X does not have valid feature names")
-    _write_out(predictions(model, batches, top), out, as_csv=as_csv)
-
-
-def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, as_csv: bool) -> None:
-    """Write predictions to standard output, or to a file, which appears when it is complete."""
-    if out is None:
-        _write(predicted, sys.stdout, as_csv=False)
-        return
-    with atomic_file(out) as binary:
-        text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
-        _write(predicted, text, as_csv=as_csv)
-        text.detach()
-
-
-def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
-    """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
-    number = itertools.count()
-    names = model.classes_.tolist() if model.label_names_ is None else list(model.label_names_)
-    order = {name: column for column, name in enumerate(names)}
-    for X in batches:
-        if top is None:
-            predicted = (sorted(labels, key=order.__getitem__) for labels in model.predict_labels(X))
-            yield [{"row": next(number), "labels": list(map(str, labels))} for labels in predicted]
-        else:
-            yield [
-                {
-                    "row": next(number),
-                    "labels": [str(label) for label, _ in pairs],
-                    "probabilities": [float(f"{probability:.6g}") for _, probability in pairs],
-                }
-                for pairs in model.predict_top(X, top)
-            ]
-
-
-def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: bool) -> None:
-    """Write batch by batch, so that a reader need not wait: JSON lines, or CSV with semicolons between labels."""
-    from labelrace.report.text import escape_formula
-
-    writer = csv.writer(file)
-    for number, rows in enumerate(batches):
-        if as_csv and number == 0:
-            writer.writerow(map(escape_formula, rows[0]))
-        for row in rows:
-            if as_csv:
-                cells = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]
-                writer.writerow(map(escape_formula, cells))
-            else:
-                file.write(json.dumps(row) + "\n")
-        file.flush()
+    target = out or tagger_file
+    tagger = tagging.load_tagger(tagger_file)
+    before = tagger.n_rows_
+    check_target(target)
+    nothing = f"Nothing was learned: no row of {source} has tags, and {tagger_file} is as it was."
+    stopped = tagging.learn_tables(tagger, tagging.tables_of(source, batch_size, delimiter), nothing)
+    tagger.save(target)
+    counts = f"{tagger.n_rows_ - before} more rows, {tagger.n_rows_} in all, with {len(tagger.tags_)} tags"
+    tagging.report_tagger(tagger, f"Learned {counts}: {target}", stopped)

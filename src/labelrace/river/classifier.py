@@ -24,7 +24,7 @@ try:
 except ImportError as error:
     raise ImportError("labelrace.river needs River, which is not installed: pip install 'labelrace[river]'") from error
 
-# What a classifier raises over rows that it cannot learn.
+# What classifiers raise for rows that they cannot learn.
 _REFUSALS = (ValueError, ArithmeticError)
 
 
@@ -37,14 +37,14 @@ class _Example(NamedTuple):
 
 
 class _Predicted(dict[Hashable, bool]):
-    """Labels, present or not. One that is not there is not present: River's metrics ask for labels that are new."""
+    """Whether each label is present. An unknown one is not: River's metrics look up labels that are new."""
 
     def __missing__(self, label: Hashable) -> bool:
         return False
 
 
 class _Likely(dict[Hashable, dict[bool, float]]):
-    """The same with probabilities."""
+    """The probabilities of each label; an unknown one is absent."""
 
     def __missing__(self, label: Hashable) -> dict[bool, float]:
         return {False: 1.0, True: 0.0}
@@ -54,7 +54,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     """Online multi-label classification by label compression, for River.
 
     Features are a dict of numbers, bools and text; text becomes a feature of its own (``{"colour": "red"}`` is
-    ``{"colour=red": 1}``), a feature that is not there is 0, and None is a missing value. Labels are a set of names, or
+    ``{"colour=red": 1}``), an absent feature is 0, and None is a missing value. Labels are a set of names, or
     a dict ``{label: True or False}``, in which None is a label that is not known. Features and labels may appear at any
     time. A model that cannot take new ones raises a `GrowthError` when they come after its first batch.
 
@@ -76,8 +76,8 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     Attributes
     ----------
     classifier : classifier
-        What has been learned so far; its features and labels have their names. To save it, or to explain predictions.
-        Another one takes its place with every batch.
+        The classifier with its named features and labels, to save it or to explain predictions. It is replaced with
+        every batch.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         Raises
         ------
         ValueError, DivergenceError
-            Where rows cannot be learned: the error names the first of them, counted from 1. The others are learned.
+            If rows cannot be learned; the error names the first of them, counted from 1. The others are learned.
         """
         if not (self._features and self._labels):
             # Nothing can be learned before there is a feature and a label.
@@ -184,7 +184,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         return learned, refused
 
     def _why_not(self, classifier: OnlineClassifier, known: list[_Example], row: _Example) -> Exception | None:
-        """Find out why a row cannot be learned by letting a copy of the classifier learn it."""
+        """Return why a row cannot be learned, found by letting a copy of the classifier learn it."""
         try:
             self._learn(copy.copy(classifier), [*known, row])
         except _REFUSALS as error:
@@ -244,7 +244,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         Raises
         ------
         ValueError, DivergenceError
-            Where rows cannot be learned: the first error. All other rows are learned.
+            If rows cannot be learned: the first error. All other rows are learned.
         """
         labels = list(_dicts(y) if hasattr(y, "columns") else y)
         if len(labels) != len(X):
@@ -263,7 +263,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
 
         Returns
         -------
-        data frame of bools, a row for each of ``X`` and a column a label
+        data frame of bools, with a row for each row of ``X`` and a column for each label
         """
         return self._frame(X, lambda queries: self.classifier.predict(queries).toarray(), bool)
 
@@ -272,7 +272,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
 
         Returns
         -------
-        data frame of numbers, a row for each of ``X`` and a column a label
+        data frame of numbers, with a row for each row of ``X`` and a column for each label
         """
         return self._frame(X, self.classifier.predict_proba, float)
 
@@ -327,7 +327,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
 
 
 def _new_classifier(model: Any, seed: int | None) -> OnlineClassifier:
-    """Make the classifier that is to learn."""
+    """Make an unfitted classifier."""
     made = registry.make_model(model) if isinstance(model, str) else model
     if not isinstance(made, OnlineClassifier):
         raise ValueError(f"model must be a model's name or a classifier of labelrace, got {model!r}.")

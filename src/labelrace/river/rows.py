@@ -1,7 +1,7 @@
-"""Rows of named values, as River has them, and the columns that the names get.
+"""Rows of named values, as in River, and the columns of the names.
 
-A row is read into its names and their values, and then becomes the columns of these names and the values. Rows of most
-streams have the same names in the same order, again and again: their columns are looked up once.
+A row is read as names and values; then the names are replaced by columns. Rows of most streams have the same names in
+the same order, so their columns are looked up once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _PLAIN_MARKS = frozenset({False, True})
 
 
 class Named(NamedTuple):
-    """What a row holds, by name."""
+    """The values of a row by name."""
 
     names: tuple[Hashable, ...]
     values: FloatArray
 
 
 class Row(NamedTuple):
-    """What a row holds, by column."""
+    """The values of a row by column."""
 
     columns: IntArray
     values: FloatArray
@@ -66,7 +66,7 @@ class Columns:
         return self._find(names)[1]
 
     def new(self, names: Iterable[Hashable], what: str) -> list[Hashable]:
-        """List those names that have no columns, in order; two names that are the same as text are refused."""
+        """Return the names without a column, sorted; two names that are the same as text are refused."""
         new = sorted((name for name in names if name not in self.columns), key=str)
         texts = dict.fromkeys(map(str, new))
         if len(texts) < len(new) or not texts.keys().isdisjoint(self.texts.keys()):
@@ -75,7 +75,7 @@ class Columns:
         return new
 
     def add(self, new: list[Hashable]) -> None:
-        """Give columns to names that `new` has found."""
+        """Give columns to the names that `new` returned."""
         self.texts.update(dict.fromkeys(map(str, new)))
         self.columns.update((name, column) for column, name in enumerate(new, len(self.columns)))
         self._last = ((), np.zeros(0, dtype=np.intp), True)
@@ -171,7 +171,7 @@ def _mark(name: Hashable, value: Any, allow_missing: bool) -> float:
 
 
 def matrix(rows: Sequence[Row], width: int) -> AnyMatrix:
-    """Make a matrix of rows: dense where that is small or filled, else in compressed rows."""
+    """Make a matrix of rows: dense if it is small or mostly filled, else in compressed rows."""
     if len(rows) == 1 and not _is_sparse(len(rows[0].values), width):
         dense = np.zeros((1, width))
         dense[0, rows[0].columns] = rows[0].values

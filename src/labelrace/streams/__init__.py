@@ -2,6 +2,6 @@
 
 from labelrace.base.categorical import CategoricalMask
 from labelrace.streams.dataset import Dataset, Stream
-from labelrace.streams.open import convert, load_dataset, open_stream, write_dataset
+from labelrace.streams.open import load_dataset, open_stream, write_dataset
 
-__all__ = ["CategoricalMask", "Dataset", "Stream", "convert", "load_dataset", "open_stream", "write_dataset"]
+__all__ = ["CategoricalMask", "Dataset", "Stream", "load_dataset", "open_stream", "write_dataset"]

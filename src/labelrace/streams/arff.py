@@ -57,7 +57,6 @@ _NO_ROW = (b"", b"%")
 _BARE_DENSE = re.compile(r"[^,]*")
 _BARE_SPARSE = re.compile(r"[^,{}]*")
 _MAX_DIGITS = 4000
-_MANY_ROWS = 4096
 _INDEX = re.compile(r"([^\s,{}]+)\s+")
 
 
@@ -161,9 +160,7 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             bulk, row, join = (partial(parser, layout) for parser in parsers)
             rest = byte_blocks(file, size, SPARSE_BLOCK) if is_sparse else byte_blocks(file, size)
             blocks = chain([(first + b"\n", 1)], rest)
-            # Several blocks at a time take too much memory unless the caller wants many rows at once.
-            threads = 1 if is_sparse or size < _MANY_ROWS else pa.cpu_count()
-            yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join, threads), size)
+            yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join), size)
 
 
 def parse_dense(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
@@ -190,7 +187,7 @@ def _dense_batch(table: Any, layout: Layout) -> Batch | None:
             if columns[position].null_count != texts.null_count:
                 return None  # an unknown value, or an empty one
     X, marks = (
-        number_matrix(list(compress(columns, wanted)), table.num_rows) for wanted in (~layout.is_label, layout.is_label)
+        number_matrix(list(compress(columns, mask)), table.num_rows) for mask in (~layout.is_label, layout.is_label)
     )
     if np.isinf(X).any() or not ((marks == 0) | (marks == 1)).all():
         return None
@@ -214,11 +211,11 @@ def _join_sparse(layout: Layout, rows: list[dict[int, float]]) -> Batch:
 def _split_sparse(layout: Layout, starts: IntArray, columns: IntArray, values: FloatArray) -> Batch:
     """Split the values of sparse rows, the i-th from ``starts[i]`` on, into features and labels."""
 
-    def selected(wanted: BoolArray) -> SparseMatrix:
-        mask = wanted[columns]
+    def selected(is_selected: BoolArray) -> SparseMatrix:
+        mask = is_selected[columns]
         new_starts = np.concatenate(([0], np.cumsum(mask)))[starts]
-        renumbered = (np.cumsum(wanted) - 1)[columns[mask]]
-        return csr_rows(new_starts, renumbered, values[mask], int(wanted.sum()))
+        renumbered = (np.cumsum(is_selected) - 1)[columns[mask]]
+        return csr_rows(new_starts, renumbered, values[mask], int(is_selected.sum()))
 
     X, Y = selected(~layout.is_label), selected(layout.is_label).astype(np.int8)
     return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y

@@ -62,8 +62,8 @@ class CatalogEntry(NamedTuple):
         return f"labelrace run {self.bring} --model race" if self.bring else ""
 
     @property
-    def found(self) -> Path | None:
-        """The data file on this computer, if there is one."""
+    def path(self) -> Path | None:
+        """The path of the data file on this computer, if it is there."""
         return _locate(self.name)
 
 
@@ -184,9 +184,9 @@ def fetch(
         if all(path.is_file() and verify(path, file.checksum) for path, file in zip(paths, entry.files, strict=True)):
             return paths[0]
     target = folders[-1]
-    wanted = [file for file in entry.files if not _is_complete(target / file.name, file.checksum, force)]
+    missing = [file for file in entry.files if not _is_complete(target / file.name, file.checksum, force)]
     target.mkdir(parents=True, exist_ok=True)
-    for file in reversed(wanted):  # the data last, so that it is never without its labels
+    for file in reversed(missing):  # the data last, so that it is never without its labels
         _download(file, target, base_url or file.base_url, progress)
     return target / entry.files[0].name
 
@@ -290,7 +290,7 @@ def _download(file: RemoteFile, folder: Path, base_url: str, progress: Progress 
         if not verify(output.name, file.checksum):
             raise DownloadError(
                 f"what came from {url} is not the catalogued file: its checksum is not {file.checksum}. "
-                "It was not kept; try again, or from another mirror"
+                "It was deleted; try again, or from another mirror"
             )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -19,8 +17,6 @@ from labelrace.streams.files import Location, new_data
 from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
 Item = TypeVar("Item")
-Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
-Result = TypeVar("Result")
 Row = TypeVar("Row")
 Parsed = TypeVar("Parsed")
 
@@ -78,15 +74,14 @@ def read_lines(
     bulk: Callable[[bytes, int], Parsed | None],
     row: Callable[[bytes, Location], Row],
     join: Callable[[list[Row]], Parsed],
-    threads: int = 1,
 ) -> Iterator[Parsed]:
     """Yield the rows of each block of lines; before an error those above it.
 
     `line` and `skipped` are those of `rows_in`. `bulk` parses a block of lines, given with their number, at once, or
     returns None if it cannot. Then `row` parses each line, or raises the exact error, and `join` combines the rows.
-    Several `threads` parse blocks ahead in bulk, which is worthwhile if `bulk` releases Python's lock.
     """
-    for (block, n_lines), parsed in map_ahead(bulk, blocks, threads):
+    for block, n_lines in blocks:
+        parsed = bulk(block, n_lines)
         if parsed is None:
             numbers, lines = rows_in(block, line, skipped)
             text = b"".join(raw + b"\n" for raw in lines)
@@ -98,35 +93,6 @@ def read_lines(
             yield from map(join, chunked(row(raw, Location(path, number)) for raw, number in numbered))
         line += n_lines
         del block, parsed  # to free their memory before the next block is read
-
-
-def map_ahead(
-    function: Callable[..., Result], calls: Iterable[Arguments], threads: int
-) -> Iterator[tuple[Arguments, Result]]:
-    """Yield the arguments and results of calls, in order; with several threads, as many calls are made ahead."""
-    if threads == 1:
-        yield from ((call, function(*call)) for call in calls)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-
-        def submitted() -> Iterator[tuple[Any, Future[Result]]]:
-            try:
-                for call in calls:
-                    yield call, pool.submit(function, *call)
-            except Exception as failure:
-                # It waits like a result, so that those of the calls before it are delivered first.
-                broken = Future[Result]()
-                broken.set_exception(failure)
-                yield (), broken
-
-        pending = deque[tuple[Any, Future[Result]]]()
-        for made in submitted():
-            pending.append(made)
-            if len(pending) > threads:
-                call, result = pending.popleft()
-                yield call, result.result()
-        for call, result in pending:
-            yield call, result.result()
 
 
 def write_lines(

@@ -61,10 +61,10 @@ def file_rows(features: Features, source: str, labels: Any, batch_size: int) -> 
             raise
         # Nothing tells which columns are labels: all of them are features.
         stream = open_stream(source, [], **options)
-    given, wanted = _columns(features, stream.feature_names, source)
-    codes = _other_codes(features, stream, dict(zip(given, range(len(given)), strict=True)), wanted, source)
+    given, own = _columns(features, stream.feature_names, source)
+    codes = _other_codes(features, stream, dict(zip(given, range(len(given)), strict=True)), own, source)
     # Computed once, as there may be very many columns.
-    target = None if list(given) == list(wanted) else columns_among(given, wanted)
+    target = None if list(given) == list(own) else columns_among(given, own)
     is_missing = target is not None and np.count_nonzero(target >= 0) < features.n_features
     for X, _ in stream.batches(batch_size):
         if is_missing and not scipy.sparse.issparse(X):
@@ -108,12 +108,12 @@ def _other_number(features: Features, n_given: int, source: str) -> str:
 
 
 def _other_codes(
-    features: Features, stream: Any, columns: Mapping[str, int], wanted: Sequence[str], source: str
+    features: Features, stream: Any, columns: Mapping[str, int], own: Sequence[str], source: str
 ) -> dict[int, FloatArray]:
     """Return for nominal columns whose codes differ the model's code of each code of the file, NaN for none."""
     given: Mapping[int, Sequence[str]] = getattr(stream, "nominal_values", {})
     codes: dict[int, FloatArray] = {}
-    for feature, name in enumerate(wanted):
+    for feature, name in enumerate(own):
         column = columns.get(name, -1)
         texts, ours = given.get(column), features.texts.get(feature)
         if column < 0 or (texts is None and ours is None):

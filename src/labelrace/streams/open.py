@@ -1,9 +1,9 @@
-"""Open, load, write and convert data by name or path; the suffix determines the format."""
+"""Open, load and write data by name or path; the suffix determines the format."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,29 +153,6 @@ def _finite_batches(data: Stream, size: int) -> Iterator[Batch]:
         if np.isinf(X.data if issparse(X) else X).any():
             raise ValueError("a feature is infinite, which our readers refuse; make it finite, or NaN if it is missing")
         yield X, Y
-
-
-def convert(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    labels: LabelSource = None,
-    *,
-    read_options: Mapping[str, Any] | None = None,
-    write_options: Mapping[str, Any] | None = None,
-) -> int:
-    """Write the data of one file to another, in the format of its suffix; return the number of rows.
-
-    Parameters
-    ----------
-    source, labels
-        As for `open_stream`.
-    target
-        As for `write_dataset`.
-    read_options, write_options : mapping or None, default=None
-        Options for reading and for writing.
-    """
-    stream = open_stream(source, labels, **(read_options or {}))
-    return write_dataset(stream, target, **(write_options or {}))
 
 
 class Format(NamedTuple):

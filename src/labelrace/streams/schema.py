@@ -156,16 +156,16 @@ def choose_labels(names: Sequence[str], labels: LabelSource, path: Path, origin:
     """Return which columns are features and which are labels; `origin` says where `labels` is from, if not given."""
     lists = list_column(labels, path)
     if lists is not None:
-        wanted = {lists}
+        label_columns = {lists}
     elif isinstance(labels, str):
-        wanted = {name for name in names if name.startswith(labels.removesuffix("*"))}
+        label_columns = {name for name in names if name.startswith(labels.removesuffix("*"))}
     elif isinstance(labels, (int, np.integer)):
-        wanted = set(names[-int(labels) :] if labels > 0 else names[: -int(labels)])
+        label_columns = set(names[-int(labels) :] if labels > 0 else names[: -int(labels)])
     else:
-        wanted = set(cast("Sequence[str]", labels))
-    _check_wanted(names, wanted, labels, path, origin)
-    chosen = () if lists is not None else tuple(name for name in names if name in wanted)
-    return ColumnChoice(tuple(name for name in names if name not in wanted), chosen, lists)
+        label_columns = set(cast("Sequence[str]", labels))
+    _check_labels(names, label_columns, labels, path, origin)
+    chosen = () if lists is not None else tuple(name for name in names if name in label_columns)
+    return ColumnChoice(tuple(name for name in names if name not in label_columns), chosen, lists)
 
 
 def list_column(labels: LabelSource, path: Path) -> str | None:
@@ -179,19 +179,19 @@ def list_column(labels: LabelSource, path: Path) -> str | None:
     return labels if isinstance(labels, str) and not labels.endswith("*") else None
 
 
-def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, path: Path, origin: str) -> None:
-    absent = sorted(wanted.difference(names))
+def _check_labels(names: Sequence[str], label_columns: set[str], labels: LabelSource, path: Path, origin: str) -> None:
+    absent = sorted(label_columns.difference(names))
     if absent:
         raise DataFormatError(
             f"{path}: {len(absent)} of the labels {f'in {origin} ' if origin else ''}are not among the columns: "
             f"{quoted_list(absent)}; the columns are {quoted_list(tuple(names))}"
         )
     # An empty list of names is allowed: rows to be predicted have no labels.
-    unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
-    if unfit or (isinstance(labels, str) and not wanted):
+    unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(label_columns) != abs(labels))
+    if unfit or (isinstance(labels, str) and not label_columns):
         given = origin or f"labels={labels!r}"
         raise DataFormatError(f"{path}: {given} does not fit the {len(names)} columns {quoted_list(tuple(names))}")
-    if len(wanted) == len(names):
+    if len(label_columns) == len(names):
         raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")
 
 

@@ -64,9 +64,9 @@ class Pieces(NamedTuple):
     starts: IntArray
     ends: IntArray
 
-    def at(self, wanted: BoolArray | IntArray | slice) -> Pieces:
+    def at(self, which: BoolArray | IntArray | slice) -> Pieces:
         """Return some of the pieces, by a mask, their numbers or a slice."""
-        return Pieces(self.text, self.starts[wanted], self.ends[wanted])
+        return Pieces(self.text, self.starts[which], self.ends[which])
 
 
 class SparseRows(NamedTuple):

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from labelrace.base.limits import LINE
 from labelrace.streams.files import Location
 from labelrace.streams.jsonl import read_json
 
@@ -48,6 +49,8 @@ def _json_rows(lines: Iterable[str], start: int) -> Iterator[tuple[Location, Any
 
 
 def _csv_rows(lines: Iterable[str], start: int, delimiter: str) -> Iterator[tuple[Location, list[str]]]:
+    # The default, 131,072 characters, is less than a line may have.
+    csv.field_size_limit(LINE.value)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         for row in reader:

@@ -99,13 +99,13 @@ def open_svmlight(
     # Without a scan: labels mostly begin with 0 and features with 1.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
-        features = found_labels = (MAX_COLUMNS + 1, -1)
+        feature_span = label_span = (MAX_COLUMNS + 1, -1)
         for rows in _parsed(path, _ANY, _ANY, _CHUNK_ROWS, with_values=False):
-            features, found_labels = _extended(features, rows.columns), _extended(found_labels, rows.labels)
+            feature_span, label_span = _extended(feature_span, rows.columns), _extended(label_span, rows.labels)
         if n_features is None:
-            first, n_features = _columns(features, zero_based, path, "feature")
+            first, n_features = _columns(feature_span, zero_based, path, "feature")
         if n_labels is None:
-            first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
+            first_label, n_labels = _columns(label_span, zero_based_labels, path, "label")
     label_names = label_names_from(labels, n_labels, first_label, path)
     numbers = range(first, first + n_features), range(first_label, first_label + n_labels)
     return file_stream(path, NumberedNames("x", first, n_features), label_names, partial(_batches, path, *numbers))

@@ -217,7 +217,7 @@ def _check_parameters(stream: SyntheticStream) -> None:
     for name, least in _INTEGERS.items():
         check_whole(name, getattr(stream, name), least)
     check_choice("drift", stream.drift, get_args(Drift))
-    times, apart = stream.drifts, stream.drift_takes - 1e-9  # with a tolerance for rounding
+    times, min_gap = stream.drifts, stream.drift_takes - 1e-9  # with a tolerance for rounding
     ranges = {
         "cardinality": ("above 0", stream.cardinality > 0),
         "density": ("None, or above 0 and at most 0.5", stream.density is None or 0 < stream.density <= 0.5),
@@ -230,7 +230,7 @@ def _check_parameters(stream: SyntheticStream) -> None:
         # Each drift must end before the next begins.
         "drift_at": (
             f"above 0 and below 1, in order and at least {stream.drift_takes:g} (drift_width) apart",
-            all(0 < time < 1 for time in times) and all(a < b and b - a >= apart for a, b in pairwise(times)),
+            all(0 < time < 1 for time in times) and all(a < b and b - a >= min_gap for a, b in pairwise(times)),
         ),
     }
     for name, (what, holds) in ranges.items():
@@ -402,6 +402,6 @@ def _steps(distributions: FloatArray) -> FloatArray:
 
 def _choose(rng: np.random.Generator, which: IntArray, steps: FloatArray, count: int) -> IntArray:
     """Draw one of ``count`` choices from each of the distributions ``which``, with a single search."""
-    found = np.searchsorted(steps, which + rng.random(len(which)), side="right")
+    positions = np.searchsorted(steps, which + rng.random(len(which)), side="right")
     # If rounding takes a draw to the end of its distribution, it is the last choice, not the first of the next one.
-    return np.minimum(found - which * count, count - 1)
+    return np.minimum(positions - which * count, count - 1)

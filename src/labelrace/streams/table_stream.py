@@ -193,7 +193,7 @@ def open_jsonl(
         elif name not in types or (given.values is not None and types[name] == pa.string()):
             types[name] = pa.float64()
     choice = choose_labels(names, given.labels, path)
-    types |= {name: pa.float64() for name in choice.labels if not pa.types.is_boolean(types[name])}
+    types |= dict.fromkeys(choice.labels, pa.float64())
     return _stream(table, {name: types[name] for name in names}, given, choice, scan, sparse=sparse)
 
 
@@ -260,11 +260,11 @@ def _scan_table(
     A column without any text has no values; in CSV it is a column of numbers after all.
     """
     lists = lists if given.label_names is None else None
-    wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
+    scanned = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
     values, labels = {name: set[str]() for name in texts}, set[str]()
     # In other formats, numbers and texts have different types.
     kinds = {name: set[str]() for name in texts if isinstance(table, CsvFile) and name not in given.nominal}
-    for rows, lines in table.batches(_CHUNK_ROWS, wanted) if wanted else ():
+    for rows, lines in table.batches(_CHUNK_ROWS, scanned) if scanned else ():
         for name, known in values.items():
             column = rows.column(name).cast(pa.string())
             new = [text for text in column.unique().drop_null().to_pylist() if text not in known]

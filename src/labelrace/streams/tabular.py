@@ -157,8 +157,8 @@ class CsvFile(TableFile):
 
     def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
         """Yield the rows; see `TableFile`."""
-        wanted = self.types() if types is None else types
-        types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
+        types = self.types() if types is None else types
+        types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in types.items()}
         with open_data(self.path) as file:
             _, line = self._header(file)
             options = arrow_csv.ConvertOptions(

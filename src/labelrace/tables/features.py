@@ -52,7 +52,7 @@ def since(start: FeatureState, end: FeatureState) -> FeatureState:
     return FeatureState(end.columns, moments, vocabulary.since(start.vocabulary, end.vocabulary))
 
 
-def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArray]:
+def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArray]:
     """Merge two states, with words by name; return the result and the new columns of the other's words.
 
     Raises

@@ -28,7 +28,7 @@ def merge(known: Known, other: Known) -> Known:
 
 def merge_states(one: TaggerState, other: TaggerState) -> tuple[TaggerState, IntArray]:
     """Add the counts of two taggers; return the result and the new columns of the other's words."""
-    learned, columns = features.merged(one.features, other.features)
+    learned, columns = features.merge(one.features, other.features)
     names = TagNames({**other.names.aliases, **one.names.aliases}, one.names.retired | other.names.retired)
     counts = dict(one.counts)
     for tag, count in other.counts.items():

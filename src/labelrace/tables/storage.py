@@ -98,11 +98,11 @@ def unpack_tagger(
     header: dict[str, Any], tensors: dict[str, Array], encoders: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], Any, Any]:
     """Return the parameters of a tagger, its state, and its model."""
-    wanted = header["encoders"]
-    missing = [column for column in wanted if column not in (encoders or {})]
+    names = header["encoders"]
+    missing = [column for column in names if column not in (encoders or {})]
     if missing:
         raise ModelFileError(
-            f"The tagger reads the column {missing[0]!r} with the encoder {wanted[missing[0]]!r}, which is not in its "
+            f"The tagger reads the column {missing[0]!r} with the encoder {names[missing[0]]!r}, which is not in its "
             f"file: give it again, labelrace.load(path, encoders={{{missing[0]!r}: …}})."
         )
     model_tensors = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
@@ -123,7 +123,7 @@ def unpack_tagger(
     _check_parameters(given)
     if given["model"] is None:
         given["model"] = type(model)(**model.get_params(deep=False))
-    return given | {"encoders": {name: encoders[name] for name in wanted} if encoders else None}, state, model
+    return given | {"encoders": {name: encoders[name] for name in names} if encoders else None}, state, model
 
 
 def _plain(value: Any) -> Any:
@@ -251,14 +251,14 @@ def table_of(packed: PackedWeights, width: int) -> VersionedRows:
     if int(ends[-1:].sum()) != len(levels) or not np.isfinite(largest + others).all():
         raise ValueError("its weights do not fit one another")
 
-    def rows_at(rows_wanted: IntArray) -> Array:
-        kept = np.unpackbits(is_kept[rows_wanted], axis=1, count=width).astype(bool)
+    def rows_at(indices: IntArray) -> Array:
+        kept = np.unpackbits(is_kept[indices], axis=1, count=width).astype(bool)
         counts = kept.sum(axis=1)
         # The positions of the levels of each row.
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        level = levels[np.repeat(ends[rows_wanted] - counts, counts) + within].astype(np.float32) / np.float32(_LEVELS)
-        rows: Any = np.repeat(others[rows_wanted][:, None], width, axis=1)
-        rows[kept] = level * np.abs(level) * np.repeat(largest[rows_wanted], counts)
+        level = levels[np.repeat(ends[indices] - counts, counts) + within].astype(np.float32) / np.float32(_LEVELS)
+        rows: Any = np.repeat(others[indices][:, None], width, axis=1)
+        rows[kept] = level * np.abs(level) * np.repeat(largest[indices], counts)
         return np.asarray(rows)
 
     return VersionedRows.filled_by(rows_at, (len(largest), width), np.float32)

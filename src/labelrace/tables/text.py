@@ -78,8 +78,8 @@ def count_words(texts: Sequence[str], *, is_html: bool = False) -> WordCounts:
 
     Examples
     --------
-    >>> found = count_words(["To be, or not to be", "Not I"])
-    >>> found.words, found.counts.toarray().tolist()
+    >>> result = count_words(["To be, or not to be", "Not I"])
+    >>> result.words, result.counts.toarray().tolist()
     (['to', 'be', 'or', 'not'], [[2.0, 2.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
     """
     if is_html:

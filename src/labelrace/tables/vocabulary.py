@@ -115,27 +115,27 @@ def learn(vocabulary: Vocabulary, batch: Keys, n_rows: int, max_columns: int) ->
     is_new = columns < 0
     before, counters = _count(vocabulary.counters, batch.hashes[is_new], batch.rows[is_new])
     now, end = before + batch.rows[is_new], vocabulary.n_rows + n_rows
-    wanted = np.flatnonzero(is_new)[now >= batch.needed[is_new]]
+    admitted = np.flatnonzero(is_new)[now >= batch.needed[is_new]]
     rows, seen = vocabulary.rows.copy(), vocabulary.seen.copy()
     rows[columns[~is_new]] += batch.rows[~is_new]
     seen[columns[~is_new]] = end
     n_free = max(0, max_columns - len(rows))
-    reused = _long_unseen(seen, end - _UNSEEN, len(wanted) - n_free)
+    reused = _long_unseen(seen, end - _UNSEEN, len(admitted) - n_free)
     # If there is not room for all, the most frequent words come first.
-    wanted = np.sort(wanted[np.argsort(-batch.rows[wanted], kind="stable")][: n_free + len(reused)])
-    appended = np.arange(len(rows), len(rows) + len(wanted) - len(reused))
+    admitted = np.sort(admitted[np.argsort(-batch.rows[admitted], kind="stable")][: n_free + len(reused)])
+    appended = np.arange(len(rows), len(rows) + len(admitted) - len(reused))
     given = np.concatenate([reused, appended]).astype(np.intp)
-    columns[wanted] = given
+    columns[admitted] = given
     past = np.zeros(len(batch.hashes))
     past[is_new] = before
     rows, seen = (np.pad(part, (0, len(appended))) for part in (rows, seen))
-    rows[given], seen[given] = past[wanted] + batch.rows[wanted], end
+    rows[given], seen[given] = past[admitted] + batch.rows[admitted], end
     names = vocabulary.names
     if len(given):
         names = [*names, *[""] * len(appended)]
-        for column, word in zip(given.tolist(), wanted.tolist(), strict=True):
+        for column, word in zip(given.tolist(), admitted.tolist(), strict=True):
             names[column] = batch.names[word]
-    keys, key_columns = _insert(vocabulary, reused, batch.hashes[wanted], given)
+    keys, key_columns = _insert(vocabulary, reused, batch.hashes[admitted], given)
     return Vocabulary(keys, key_columns, names, rows, seen, counters, end), columns, reused
 
 
@@ -157,11 +157,11 @@ def _count(
     return before.astype(float), counters
 
 
-def _long_unseen(seen: FloatArray, latest: float, n_wanted: int) -> IntArray:
-    """Return up to `n_wanted` columns that have not been seen for longest, and not after the row `latest`."""
-    if n_wanted <= 0:
+def _long_unseen(seen: FloatArray, latest: float, n_needed: int) -> IntArray:
+    """Return up to `n_needed` columns that have not been seen for longest, and not after the row `latest`."""
+    if n_needed <= 0:
         return np.zeros(0, dtype=np.intp)
-    oldest = np.argsort(seen, kind="stable")[:n_wanted]
+    oldest = np.argsort(seen, kind="stable")[:n_needed]
     return np.sort(oldest[seen[oldest] <= latest])
 
 

@@ -290,13 +290,11 @@ class BMaDClassifier(OnlineClassifier):
 
     Examples
     --------
-    >>> from labelrace import BMaDClassifier
-    >>> from labelrace.measures import evaluate
+    >>> from labelrace import BMaDClassifier, measures
     >>> from labelrace.streams.synthetic import SyntheticStream
-    >>> stream = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0)
-    >>> (X, Y), (X_test, Y_test) = stream.batches(300)
-    >>> model = BMaDClassifier(n_components=8).partial_fit(X, Y)
-    >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
+    >>> (X, Y), (X_test, Y_test) = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0).batches(300)
+    >>> predicted = BMaDClassifier(n_components=8).partial_fit(X, Y).predict(X_test)
+    >>> round(measures.evaluate(Y_test, predicted, measures="micro_f1")["micro_f1"], 2)
     0.7
     """
 

@@ -305,13 +305,11 @@ class MANIACClassifier(CompressionClassifier):
 
     Examples
     --------
-    >>> from labelrace import MANIACClassifier
-    >>> from labelrace.measures import evaluate
+    >>> from labelrace import MANIACClassifier, measures
     >>> from labelrace.streams.synthetic import SyntheticStream
-    >>> stream = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0)
-    >>> (X, Y), (X_test, Y_test) = stream.batches(300)
-    >>> model = MANIACClassifier(stages=3, random_state=0).partial_fit(X, Y)
-    >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
+    >>> (X, Y), (X_test, Y_test) = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0).batches(300)
+    >>> predicted = MANIACClassifier(stages=3, random_state=0).partial_fit(X, Y).predict(X_test)
+    >>> round(measures.evaluate(Y_test, predicted, measures="micro_f1")["micro_f1"], 2)
     0.68
     """
 

@@ -153,13 +153,11 @@ class MOPLMSClassifier(CompressionClassifier):
 
     Examples
     --------
-    >>> from labelrace import MOPLMSClassifier
-    >>> from labelrace.measures import evaluate
+    >>> from labelrace import MOPLMSClassifier, measures
     >>> from labelrace.streams.synthetic import SyntheticStream
-    >>> stream = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0)
-    >>> (X, Y), (X_test, Y_test) = stream.batches(300)
-    >>> model = MOPLMSClassifier().partial_fit(X, Y)
-    >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
+    >>> (X, Y), (X_test, Y_test) = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0).batches(300)
+    >>> predicted = MOPLMSClassifier().partial_fit(X, Y).predict(X_test)
+    >>> round(measures.evaluate(Y_test, predicted, measures="micro_f1")["micro_f1"], 2)
     0.75
     """
 

@@ -225,11 +225,10 @@ class MLkNNClassifier(OnlineClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from labelrace import MLkNNClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
+    >>> X = [[0, 1], [1, 0], [1, 1], [0, 0]] * 10
     >>> MLkNNClassifier(n_neighbors=3).fit(X, X).predict([[0.9, 0.2]])
-    array([[1., 0.]])
+    array([[1, 0]])
     """
 
     n_neighbors: int = 10

@@ -218,11 +218,11 @@ class MWCClassifier(OnlineClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from labelrace import MWCClassifier
-    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
-    >>> MWCClassifier(n_neighbors=3).fit(X, X).predict([[0.9, 0.2]])
-    array([[1., 0.]])
+    >>> X = [[0, 1], [1, 0], [1, 1], [0, 0]] * 10
+    >>> model = MWCClassifier(n_neighbors=3).partial_fit(X, [{"red"}, {"blue"}, {"blue", "red"}, set()] * 10)
+    >>> model.predict_labels([[0.9, 0.2]])
+    [{'blue'}]
     """
 
     n_neighbors: int = 11

@@ -1,0 +1,96 @@
+"""``--workers`` and ``--scheduler``: training and predicting by several processes, or on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelrace.cli.messages import Interrupted, say
+
+
+class Workers(NamedTuple):
+    """Where to work: on a number of processes of this machine, or on the workers of a scheduler."""
+
+    workers: int | None
+    scheduler: str | None
+
+    def __bool__(self) -> bool:
+        return self.workers is not None or self.scheduler is not None
+
+
+def train_on_workers(model: Any, name: str, source: str, out: Path, where: Workers, **settings: Any) -> None:
+    """Learn files in shares and save the model; after Ctrl-C or a lost cluster, what was merged so far is saved."""
+    from labelrace.distributed.fitting import Progress, fit, progress_reporter
+    from labelrace.exceptions import DistributedError
+
+    steps = list[Progress]()
+    try:
+        with progress_reporter(True) as show:
+
+            def report(step: Progress) -> None:
+                steps.append(step)
+                show(step)
+
+            fit(model, source, on_progress=report, **where._asdict(), **settings)
+    except KeyboardInterrupt:
+        if not model.is_fitted:
+            raise Interrupted("Nothing was merged yet, and no file was written.") from None
+        model.save(out)
+        raise Interrupted(" ".join(_summary(name, steps[-1], out))) from None
+    except DistributedError as error:
+        if not model.is_fitted:
+            raise
+        model.save(out)
+        raise DistributedError(f"{error} It was saved: {out}") from None
+    model.save(out)
+    for line in _summary(name, steps[-1], out):
+        say(line)
+
+
+def _summary(name: str, last: Any, out: Path) -> tuple[str, str]:
+    rounds = "1 round" if last.round == 1 else f"{last.round} rounds"
+    return (
+        f"{name} learned {last.rows} rows in {rounds}: {out}",
+        f"Prequential quality: example F1 {last.example_f1:.3f}.",
+    )
+
+
+def predict_on_workers(
+    model: Any, source: str, where: Workers, *, top: int | None, as_csv: bool, **settings: Any
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield what workers predict for the pieces of files, in their order; `settings` are labels and batch size."""
+    from labelrace.distributed.cluster import connect
+    from labelrace.distributed.predicting import predict_pieces
+    from labelrace.distributed.sources import pieces_of
+    from labelrace.tables import Tagger
+
+    if source == "-":
+        raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
+    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), **settings)
+    first = 0
+    with connect(**where._asdict()) as client:
+        for rows in predict_pieces(client, model, pieces, partial(_predict_piece, top, as_csv), **settings):
+            for number, row in enumerate(rows, start=first):
+                if "row" in row:
+                    row["row"] = number
+            first += len(rows)
+            yield rows
+
+
+def _predict_piece(
+    top: int | None, as_csv: bool, model: Any, piece: Any, batch_size: int, labels: Any
+) -> list[dict[str, Any]]:
+    """Predict the rows of a piece; runs on a worker."""
+    from labelrace.cli.predict import label_rows, tag_rows
+    from labelrace.distributed.sources import read_batches
+    from labelrace.tables import Tagger
+
+    is_tagger = isinstance(model, Tagger)
+    batches = read_batches(piece, batch_size, as_tables=is_tagger, labels=labels)
+    if is_tagger:
+        parts = tag_rows(model, batches, top=top, as_csv=as_csv)
+    else:
+        parts = label_rows(model, (X for X, _ in batches), top)
+    return [row for part in parts for row in part]
