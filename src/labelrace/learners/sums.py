@@ -225,20 +225,6 @@ class Sums:
         taken: State = axes.take(state, moves, xy=lambda *_: self._table(xy), yy=lambda *_: self._table(yy))
         return taken
 
-    def reordered(self, state: State, labels: IntArray, columns: IntArray) -> State:
-        """Put labels and columns of features in another order."""
-        return self.take(state, Moves({"f": columns, "y": labels}))
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far."""
-        return self.take(state, Moves({"y": axes.longer(len(state.sum_y), n_labels)}))
-
-    def grow_columns(self, state: State, n_columns: int, kept: IntArray) -> State:
-        """Add columns of features that were 0 so far; ``kept`` are the indices of the known ones."""
-        source = np.full(n_columns, -1)
-        source[kept] = np.arange(len(kept))
-        return self.take(state, Moves({"f": source}))
-
     def _taken_labels(self, yy: AnyMatrix, labels: IntArray) -> AnyMatrix:
         """Move the labels of ``YᵀY``, or of its sketch."""
         before, after = yy.shape[0], len(labels)

@@ -26,7 +26,9 @@ _CELLS = 2**23
 class CutPoints(NamedTuple):
     """Cut points with the rows between them."""
 
-    at: Annotated[FloatArray, "m _c", "inf"]  # cut points of each feature, sorted; infinity where there are fewer
+    at: Annotated[
+        FloatArray, "m _c", "inf", "new inf"
+    ]  # cut points of each feature, sorted; infinity where there are fewer
     # Rows above the cut point before, up to this one; in the last column those above all of them.
     rows: Annotated[FloatArray, "m _c+1"]
     sums: Annotated[FloatArray, "m _c+1 l"]  # of these, the rows with each label
@@ -107,14 +109,9 @@ def _with_new_values(cuts: CutPoints, X: FloatArray, room: IntArray) -> CutPoint
     return CutPoints(at, grown.rows, grown.sums)
 
 
-def grow_labels(cuts: CutPoints, n_new: int) -> CutPoints:
-    """Add labels that were absent so far."""
-    return cuts._replace(sums=np.pad(cuts.sums, ((0, 0), (0, 0), (0, n_new))))
-
-
-def grow_features(cuts: CutPoints, n_features: int, rows: float, sums: FloatArray) -> CutPoints:
-    """Add features that were 0 in all rows, with their number and labels."""
-    new = empty(n_features - len(cuts.at), cuts.sums.shape[2], cuts.at.shape[1])
-    if rows > 0:
-        new.at[:, 0], new.rows[:, 0], new.sums[:, 0] = 0.0, rows, sums
-    return CutPoints(*(np.concatenate([old, added]) for old, added in zip(cuts, new, strict=True)))
+def with_zeros(cuts: CutPoints, features: IntArray, rows: FloatArray, sums: FloatArray) -> CutPoints:
+    """Let features that have come last be 0 in all rows, whose number and labels are given."""
+    at, in_bins, of_labels = (part.copy() for part in cuts)
+    at[features, 0] = np.where(rows > 0, 0.0, np.inf)
+    in_bins[features, 0], of_labels[features, 0] = rows, sums
+    return CutPoints(at, in_bins, of_labels)
