@@ -329,7 +329,7 @@ def check_given(name: str, rows: Sequence[Any] | None, n_labels: int) -> None:
 def refuse_other_order(moves: Moves, what: str) -> None:
     """Refuse to put labels in another order, where random numbers belong to their positions."""
     labels = moves.sources.get("l", np.arange(0))
-    if not np.array_equal(labels, longer(np.count_nonzero(labels >= 0), len(labels))):
+    if not np.array_equal(labels, longer(int((labels >= 0).sum()), len(labels))):
         raise MergeError(f"The models must have their labels in the same order, which settles their random {what}.")
 
 

@@ -164,7 +164,8 @@ class MANIAC(Compression):
 
     def take(self, state: Any, moves: Moves) -> Any:
         """Move labels and features; new labels change no code, and the decoder has seen zeros."""
-        taken, labels = super().take(state, moves), moves.source("l", len(state.occurs))
+        taken: Any = super().take(state, moves)
+        labels = moves.source("l", len(state.occurs))
         if labels is None:
             return taken
         first, last = state.layers[0], state.back[-1]
