@@ -97,36 +97,36 @@ class View:
     """The sums as methods read them."""
 
     keeper: Sums  # how the sums are kept
-    state: sums.State
+    sums: sums.State
     regression: Regression  # how features are read
     k: int  # number of codes
     n_extra: int = 0  # columns that are summed before the labels
-    learned: Any = None  # all that was learned, for methods that keep more than the sums
+    state: Any = None  # the whole state, for methods that keep more than the sums
 
     @cached_property
     def reading(self) -> Reading:
         """The regression on the features."""
-        return self.regression.read(self.state, self.n_extra)
+        return self.regression.read(self.sums, self.n_extra)
 
     @cached_property
     def label_gram(self) -> LabelGram:
         """``YᵀY``."""
-        return self.keeper.label_gram(self.state)
+        return self.keeper.label_gram(self.sums)
 
     @property
     def n_labels(self) -> int:
         """Number of labels, and of what is summed with them."""
-        return len(self.state.sum_y)
+        return len(self.sums.sum_y)
 
     @property
     def mean(self) -> FloatArray:
         """Each label's share of rows, ``ȳ``."""
-        return self.state.sum_y / max(self.state.rows, 1e-300)
+        return self.sums.sum_y / max(self.sums.rows, 1e-300)
 
     @property
     def products(self) -> AnyMatrix:
         """``XᵀY`` about the features' shift."""
-        return matrix_of(self.state.xy, (len(self.state.shift), self.n_labels))
+        return matrix_of(self.sums.xy, (len(self.sums.shift), self.n_labels))
 
     def coding(self, name: str) -> Coding:
         """Return a coding: "centred" about the mean, "signs" -1 and 1, or "binary" 0 and 1."""
@@ -136,14 +136,14 @@ class View:
 
     def total(self, coding: Coding) -> FloatArray:
         """Compute the sums of the coded labels."""
-        return coding.scale * (self.state.sum_y - self.state.rows * coding.centre)
+        return coding.scale * (self.sums.sum_y - self.sums.rows * coding.centre)
 
     def cross(self, coding: Coding, encoder: AnyMatrix | None = None) -> tuple[FloatArray, FloatArray]:
         """Compute the features' products with codes ``T E``, and the codes' sums; without an encoder, with ``T``."""
         total, products, centre = self.total(coding), self.products, coding.centre
         if encoder is not None:
             total, products, centre = total @ encoder, products @ encoder, centre @ encoder
-        products = dense(products) - np.outer(self.state.sum_x, centre)
+        products = dense(products) - np.outer(self.sums.sum_x, centre)
         return self.reading.cross(coding.scale * products, total), total
 
     def fit(self, coding: Coding, encoder: AnyMatrix | None = None) -> Linear:
@@ -153,10 +153,10 @@ class View:
     def gram(self, coding: Coding) -> FloatArray:
         """Compute ``TᵀT``."""
         scale, centre = coding
-        gram = self.label_gram.dense() - np.outer(self.state.sum_y, centre)
+        gram = self.label_gram.dense() - np.outer(self.sums.sum_y, centre)
         total = self.total(coding)
         # The sums of centred labels are zero, but for round-off.
-        if np.abs(total).max(initial=0.0) > 1e-9 * self.state.rows:
+        if np.abs(total).max(initial=0.0) > 1e-9 * self.sums.rows:
             gram -= np.outer(centre, total / scale)
         if scale != 1.0:
             gram *= scale**2
@@ -165,21 +165,21 @@ class View:
     def gram_columns(self, coding: Coding, labels: IntArray) -> FloatArray:
         """Compute some columns of ``TᵀT``, (l, k)."""
         scale, centre = coding
-        columns_of_gram = self.label_gram.columns(labels) - np.outer(self.state.sum_y, centre[labels])
-        columns_of_gram -= np.outer(centre, self.state.sum_y[labels] - self.state.rows * centre[labels])
+        columns_of_gram = self.label_gram.columns(labels) - np.outer(self.sums.sum_y, centre[labels])
+        columns_of_gram -= np.outer(centre, self.sums.sum_y[labels] - self.sums.rows * centre[labels])
         return scale**2 * columns_of_gram
 
     def principal(self, coding: Coding, k: int) -> tuple[FloatArray, FloatArray]:
         """Compute the ``k`` largest eigenvalues of ``TᵀT`` and their eigenvectors; where it is large, without it."""
         if isinstance(self.label_gram.matrix, np.ndarray):
             return top_eigenpairs(self.gram(coding), k)
-        scale, centre, total = coding.scale, coding.centre, self.state.sum_y
+        scale, centre, total = coding.scale, coding.centre, self.sums.sum_y
 
         def times(V: FloatArray) -> FloatArray:
             V = V.reshape(len(centre), -1)
             along = centre @ V
             product = self.label_gram.times(V) - np.outer(total, along)
-            return scale**2 * (product - np.outer(centre, total @ V - self.state.rows * along))
+            return scale**2 * (product - np.outer(centre, total @ V - self.sums.rows * along))
 
         size = self.n_labels
         return top_eigenpairs(scipy.sparse.linalg.LinearOperator((size, size), times, matmat=times, dtype=float), k)

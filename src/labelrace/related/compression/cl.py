@@ -118,7 +118,7 @@ class CompressedLabeling(Compression):
 
     def code(self, view: View) -> Code:
         """Regress the bits, distil label sets and find the tests' probabilities."""
-        n_labels, known = int(view.learned.n_labels), view.learned.sets
+        n_labels, known = int(view.state.n_labels), view.state.sets
         weights, sets = known.counts, label_sets.matrix(known, n_labels)
         frequent = np.sort(np.argsort(-weights, kind="stable")[:_MAX_DISTILLED])
         distilled = distil(dense(sets[frequent]), weights[frequent])

@@ -114,7 +114,7 @@ class KCCA(Compression):
         products, total = view.cross(centred)
         if view.regression.penalises_intercept:
             # The reference regresses unchanged columns, but correlates centred ones.
-            reading = replace(view.regression, penalises_intercept=False).read(view.state, self.n_extra)
+            reading = replace(view.regression, penalises_intercept=False).read(view.sums, self.n_extra)
         gram = view.gram(centred)
         factor, _ = penalised(gram, self.label_penalty)
         white = factor.whiten(np.ascontiguousarray(reading.factor.whiten(products).T)).T

@@ -143,9 +143,9 @@ class MANIAC(Compression):
 
     def code(self, view: View) -> Code:
         """Regress the codes, and find the least-squares decoder."""
-        learned: State = view.learned
-        solved = decoder.solve_labels(learned.decoder, _PENALTY)
-        return Code(view.fit(view.coding("binary")), learned.back, learned.occurs, solved[1:], solved[0])
+        state: State = view.state
+        solved = decoder.solve_labels(state.decoder, _PENALTY)
+        return Code(view.fit(view.coding("binary")), state.back, state.occurs, solved[1:], solved[0])
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode; -1 is an absent, 1 a present label."""

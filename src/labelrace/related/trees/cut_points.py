@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 MAX_CUTS = 51
 # Comparisons done at once.
@@ -109,9 +109,9 @@ def _with_new_values(cuts: CutPoints, X: FloatArray, room: IntArray) -> CutPoint
     return CutPoints(at, grown.rows, grown.sums)
 
 
-def with_zeros(cuts: CutPoints, features: IntArray, rows: FloatArray, sums: FloatArray) -> CutPoints:
-    """Let features that have come last be 0 in all rows, whose number and labels are given."""
-    at, in_bins, of_labels = (part.copy() for part in cuts)
-    at[features, 0] = np.where(rows > 0, 0.0, np.inf)
-    in_bins[features, 0], of_labels[features, 0] = rows, sums
-    return CutPoints(at, in_bins, of_labels)
+def with_zeros(cuts: CutPoints, is_new: BoolArray, rows: FloatArray, sums: FloatArray) -> CutPoints:
+    """Let new features have been 0 in all rows, of which the number is given, and that of each label."""
+    at, rows_between, sums_between = (part.copy() for part in cuts)
+    at[is_new, 0] = np.where(rows > 0, 0.0, np.inf)
+    rows_between[is_new, 0], sums_between[is_new, 0] = rows, sums
+    return CutPoints(at, rows_between, sums_between)

@@ -209,15 +209,7 @@ class ISOUPTree(Algorithm[State]):
 
     def take(self, state: State, moves: Moves) -> State:
         """Move labels and features; new labels have merit 0 everywhere, which leaves the best split the best."""
-
-        def with_zeros(leaf: Leaf, moves: Moves) -> Leaf:
-            taken, features = axes.take(leaf, moves), moves.source("m", len(leaf.cuts.at))
-            if features is None:
-                return taken
-            cuts = cut_points.with_zeros(taken.cuts, np.flatnonzero(features < 0), taken.rows, taken.sums)
-            return taken._replace(cuts=cuts)
-
-        taken: State = axes.take(state, moves, leaves=partial(stacked_states.take, with_zeros))
+        taken: State = axes.take(state, moves, leaves=partial(stacked_states.take, _take_leaf))
         return taken
 
     def why_no_new_labels(self) -> str | None:
@@ -241,6 +233,15 @@ def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray, model: LeafMo
     """Make a leaf that begins with what a split gives it, and with its parent's model."""
     cuts = cut_points.empty(n_features, len(sums))
     return Leaf(np.zeros(()), np.zeros(len(sums)), np.asarray(rows, dtype=float), sums, cuts, model)
+
+
+def _take_leaf(leaf: Leaf, moves: Moves) -> Leaf:
+    """Move labels and features of a leaf; new features have been 0 in all of its rows."""
+    taken: Leaf = axes.take(leaf, moves)
+    features = moves.source("m", len(leaf.cuts.at))
+    if features is None:
+        return taken
+    return taken._replace(cuts=cut_points.with_zeros(taken.cuts, features < 0, taken.rows, taken.sums))
 
 
 def _mean(leaf: Leaf) -> FloatArray:
