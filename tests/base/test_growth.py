@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -83,8 +84,8 @@ def test_algorithms_grow_exactly(name, kind, seed):
     assert algorithm.why_no_new_labels() is algorithm.why_no_new_features() is None
     X, Y = some_rows(seed)
     grown = learn(algorithm, begin(algorithm, 3, 5), X[:30, :3], Y[:30, :5], make)
-    grown = algorithm.grow_labels(algorithm.grow_labels(grown, 6), 8)
-    grown = algorithm.grow_features(grown, np.zeros(5, dtype=int))
+    for old, new in pairwise((schema(3, 5), schema(3, 6), schema(3, 8), schema(5, 8))):
+        grown = algorithm.grow(grown, old, new, RNG)
     knew = learn(algorithm, begin(algorithm, 5, 8), X[:30], Y[:30], make)
     for _ in range(2):
         a, b = algorithm.derive(grown), algorithm.derive(knew)
@@ -99,12 +100,12 @@ def test_a_wider_schema_grows_features_and_labels_together(name):
     X, Y = some_rows(1)
     state = learn(algorithm, begin(algorithm, 3, 5), X[:30, :3], Y[:30, :5], np.asarray)
     old, rng = schema(3, 5), np.random.default_rng
-    by_hand = algorithm.grow_labels(algorithm.grow_features(state, np.zeros(5, dtype=int)), 8)
+    one_by_one = algorithm.grow(algorithm.grow(state, old, schema(5, 5), rng(0)), schema(5, 5), schema(5, 8), rng(0))
     for new, n_features, n_labels in ((schema(5, 8), 5, 8), (schema(5, 5), 5, 5), (schema(3, 8), 3, 8)):
         grown = algorithm.derive(algorithm.grow(state, old, new, rng(0)))
         scores = algorithm.scores(grown, X[:, :n_features])
         assert scores.shape == (60, n_labels)
-        expected = algorithm.scores(algorithm.derive(by_hand), X * (np.arange(5) < n_features))
+        expected = algorithm.scores(algorithm.derive(one_by_one), X * (np.arange(5) < n_features))
         np.testing.assert_allclose(scores, expected[:, :n_labels], rtol=1e-9, atol=1e-9)
     # Where nothing is new, the state is what it was.
     assert algorithm.grow(state, old, schema(3, 5), rng(0)) is state
@@ -114,10 +115,6 @@ def test_algorithms_that_cannot_grow_say_so():
     adapted = Relevance(Adapter(Perceptron()))
     state = begun(adapted, 2, 2)
     assert "Perceptron" in adapted.why_no_new_labels()
-    with pytest.raises(GrowthError, match="Perceptron"):
-        adapted.grow_labels(state, 3)
-    with pytest.raises(GrowthError, match=r"The learners cannot take new features: .*Perceptron"):
-        adapted.grow_features(state, np.zeros(3, dtype=int))
     for wider in (schema(3, 2), schema(2, 3), schema(3, 3)):
         with pytest.raises(GrowthError, match="Perceptron"):
             adapted.grow(state, schema(2, 2), wider, RNG)

@@ -90,7 +90,7 @@ def test_mlknn_to_the_last_bit(rival, name, form):
         conditional = (1 + table) / (k + 1 + table.sum(axis=1, keepdims=True))
         np.testing.assert_allclose(conditional, golden[name], rtol=1e-15)
     if form == "mlknn":
-        scaled = to_points(tables.scale, data.X[test], tables.n_values, sparse=False)
+        scaled = to_points(tables.scale, data.X[test], tables.kinds, sparse=False)
         found = nearest(tables.points, scaled, k)
         np.testing.assert_array_equal(found, np.sort(golden["neighbours_numpy"], axis=1))
         squares = np.take_along_axis(squared_distances(tables.points, scaled), found, axis=1)

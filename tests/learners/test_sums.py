@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.base import draws
+from labelrace.base.axes import Moves, longer
 from labelrace.base.linalg import signed, top_eigenpairs
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import sums
@@ -87,7 +88,7 @@ def test_any_order_of_batches_merges_and_growth(seed, cuts, sparse):
             state = keeper.update(keeper.init(4, 7), make(X[part]), make(Y[part]))
         elif number == 0:
             state = keeper.update(keeper.init(3, 5), make(X[part, :3]), make(Y[part, :5]))
-            state = keeper.grow_columns(keeper.grow_labels(state, 7), 4, np.arange(3))
+            state = keeper.take(state, Moves({"y": longer(5, 7), "f": longer(3, 4)}))
         else:
             state = keeper.update(states.pop(), make(X[part]), make(Y[part]))
         states.append(state)
@@ -103,7 +104,7 @@ def test_nothing_is_written_into():
     keeper.update(state, X[20:], Y[20:])
     keeper.merge(state, state)
     keeper.decay(state, 0.5)
-    keeper.grow_labels(state, 9)
+    keeper.take(state, Moves({"y": longer(7, 9)}))
     assert_same(read(keeper, state), before)
 
 
@@ -151,7 +152,7 @@ def test_the_sketch_is_exact_up_to_its_rank_and_a_function_of_the_sums(seed):
     np.testing.assert_allclose(parts.yy.dense, whole.yy.dense, atol=1e-9)
     # Growing over the limit turns the exact table into the sketch.
     narrow = Y * (np.arange(50) < 18)
-    grown = sketch.grow_labels(sketch.update(sketch.init(1, 18), X, narrow[:, :18]), 50)
+    grown = sketch.take(sketch.update(sketch.init(1, 18), X, narrow[:, :18]), Moves({"y": longer(18, 50)}))
     np.testing.assert_allclose(grown.yy.dense, sketch.update(sketch.init(1, 50), X, narrow).yy.dense, atol=1e-9)
     few = np.array([3, 7])
     np.testing.assert_allclose(

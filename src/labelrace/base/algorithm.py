@@ -17,6 +17,7 @@ import numpy as np
 from labelrace.base import axes
 from labelrace.base.axes import Moves
 from labelrace.base.schema import Batch, Schema
+from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -190,6 +191,11 @@ class Algorithm(Part[S]):
 
         An algorithm that draws something for new labels defines this; ``rng`` starts the same whenever a model grows.
         """
+        reason = self.why_no_new_features() if new.n_features > old.n_features else None
+        if reason is None and new.n_labels > old.n_labels:
+            reason = self.why_no_new_labels()
+        if reason:
+            raise GrowthError(f"The model cannot grow: {reason}.")
         # Methods that grow by hand have a function for either.
         more_features, more_labels = getattr(self, "grow_features", None), getattr(self, "grow_labels", None)
         if new.n_features > old.n_features and more_features is not None:

@@ -95,8 +95,3 @@ class BankAlgorithm(Algorithm[S]):
     def why_no_new_features(self) -> str | None:
         """Return why features cannot be added: where the learners cannot take them."""
         return self.bank.why_no_new_features()
-
-    def grow_features(self, state: S, n_values: IntArray) -> S:
-        """Add features that have been 0 in all rows, to the learners."""
-        grown: Any = self.bank.grow_features(state.learners, n_values)  # type: ignore[attr-defined]
-        return state._replace(learners=grown)  # type: ignore[attr-defined]

@@ -30,6 +30,7 @@ import numpy as np
 import scipy.linalg
 
 from labelrace.base.linalg import bounded_product
+from labelrace.base.sparse import dense
 from labelrace.learners.sums import State, matrix_of
 from labelrace.typing import AnyMatrix, FloatArray
 
@@ -203,9 +204,7 @@ def _label_energy(reading: Reading, state: State, vectors: FloatArray, skipped: 
     energy = np.zeros(vectors.shape[1])
     for start in range(skipped, n_labels, _BLOCK):
         part = slice(start, start + _BLOCK)
-        products = xy[:, part]
-        products = products if isinstance(products, np.ndarray) else products.toarray()
-        along = vectors.T @ reading.cross(products, state.sum_y[part])
+        along = vectors.T @ reading.cross(dense(xy[:, part]), state.sum_y[part])
         energy += np.einsum("ij,ij->i", along, along)
     return energy
 
@@ -221,5 +220,5 @@ def penalised(gram: FloatArray, penalty: float) -> tuple[Factor, float]:
     except scipy.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(penalised)
-    kept = values > len(values) * np.finfo(float).eps * max(values[-1], 1e-300)
-    return Factor(vectors, np.where(kept, values, np.inf)), penalty
+    is_positive = values > len(values) * np.finfo(float).eps * max(values[-1], 1e-300)
+    return Factor(vectors, np.where(is_positive, values, np.inf)), penalty

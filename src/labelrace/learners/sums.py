@@ -30,10 +30,11 @@ import scipy.sparse
 from labelrace.base import axes, draws
 from labelrace.base.axes import SUM, Moves
 from labelrace.base.linalg import finite_squares
+from labelrace.base.sparse import dense
 from labelrace.exceptions import MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-# Tables of up to so many cells are dense, 64 MB; larger ones hold what is not zero.
+# Tables of up to this many cells are dense, 64 MB; larger ones hold what is not zero.
 _DENSE_CELLS = 2**23
 # 20,000 columns of features make an XᵀX of 3.2 GB, and minutes for one solution.
 MOST_COLUMNS = 20_000
@@ -78,15 +79,13 @@ class LabelGram(NamedTuple):
         """Take the columns of some labels, (l, k)."""
         if self.factor is not None:
             return self.factor @ self.factor[labels].T
-        found = self.matrix[:, labels]  # type: ignore[index]
-        return found.toarray() if scipy.sparse.issparse(found) else found
+        return dense(self.matrix[:, labels])  # type: ignore[index]
 
     def dense(self) -> FloatArray:
         """Make an array of it, (l, l)."""
         if self.factor is not None:
             return self.factor @ self.factor.T
-        matrix: AnyMatrix = self.matrix
-        return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+        return dense(self.matrix)
 
 
 @dataclass(frozen=True)
@@ -225,20 +224,6 @@ class Sums:
         taken: State = axes.take(state, moves, xy=lambda *_: self._table(xy), yy=lambda *_: self._table(yy))
         return taken
 
-    def reordered(self, state: State, labels: IntArray, columns: IntArray) -> State:
-        """Put labels and columns of features in another order."""
-        return self.take(state, Moves({"f": columns, "y": labels}))
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far."""
-        return self.take(state, Moves({"y": axes.longer(len(state.sum_y), n_labels)}))
-
-    def grow_columns(self, state: State, n_columns: int, kept: IntArray) -> State:
-        """Add columns of features that were 0 so far; ``kept`` are the indices of the known ones."""
-        source = np.full(n_columns, -1)
-        source[kept] = np.arange(len(kept))
-        return self.take(state, Moves({"f": source}))
-
     def _taken_labels(self, yy: AnyMatrix, labels: IntArray) -> AnyMatrix:
         """Move the labels of ``YᵀY``, or of its sketch."""
         before, after = yy.shape[0], len(labels)
@@ -259,11 +244,11 @@ class Sums:
         yy = matrix_of(state.yy, self._yy_shape(n_labels))
         if self._is_exact(n_labels):
             return LabelGram(yy, None)
-        yy = yy.toarray() if scipy.sparse.issparse(yy) else yy
+        yy = dense(yy)
         core = self._signs(n_labels).T @ yy
         values, vectors = np.linalg.eigh((core + core.T) / 2.0)
-        kept = values > _RELATIVE_RANK * max(values[-1], 1e-300)
-        return LabelGram(None, yy @ (vectors[:, kept] / np.sqrt(values[kept])))
+        is_positive = values > _RELATIVE_RANK * max(values[-1], 1e-300)
+        return LabelGram(None, yy @ (vectors[:, is_positive] / np.sqrt(values[is_positive])))
 
     def _is_exact(self, n_labels: int) -> bool:
         return n_labels <= self.exact_labels
@@ -295,8 +280,7 @@ class Sums:
     def _table(self, matrix: AnyMatrix) -> Table:
         """Put a matrix into a table."""
         if self._is_dense(matrix.shape):
-            dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
-            return Table(np.asarray(dense, dtype=float), *_NOTHING[1:])
+            return Table(np.asarray(dense(matrix), dtype=float), *_NOTHING[1:])
         sparse = scipy.sparse.csr_array(matrix)
         parts = (sparse.indices.astype(np.intp, copy=False), sparse.indptr.astype(np.intp, copy=False))
         return Table(_NOTHING[0], sparse.data.astype(float, copy=False), *parts)

@@ -33,9 +33,11 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit
 
-from labelrace.base import parameters
+from labelrace.base import axes, parameters
 from labelrace.base.algorithm import why_no_table
+from labelrace.base.axes import SUM, Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import KindsLike
 from labelrace.base.linalg import TIE
 from labelrace.base.schema import Schema
 from labelrace.learners.bank import BankAlgorithm
@@ -52,7 +54,7 @@ class State(NamedTuple):
     """What all chains share."""
 
     learners: Annotated[NaiveBayesState, "t=l"]  # binary relevance's sums
-    together: Annotated[FloatArray, "l l", ">=0"]  # rows that have both labels; rows with a label on the diagonal
+    together: Annotated[FloatArray, "l l", SUM]  # rows that have both labels; rows with a label on the diagonal
     orders: Annotated[IntArray, "_e l", "orders"]  # the chains: labels in the order in which they are predicted
     # Number of labels that there were at first; others came later, and are last in every chain.
     n_first: Annotated[float, "<l+1"]
@@ -85,12 +87,12 @@ class Chains(BankAlgorithm[State]):
             orders = np.stack([rng.permutation(schema.n_labels) for _ in range(self.n_chains)])
         else:
             orders = _check_orders(self.orders, self.n_chains, schema.n_labels)
-        return self.start_from(orders, schema.n_values)
+        return self.start_from(orders, schema.kinds)
 
-    def start_from(self, orders: IntArray, n_values: IntArray) -> State:
+    def start_from(self, orders: IntArray, kinds: KindsLike) -> State:
         """Make the state of chains in these orders that have seen nothing."""
         n_labels = orders.shape[1]
-        return State(self.bank.init(n_values, n_labels), np.zeros((n_labels, n_labels)), orders, float(n_labels))
+        return State(self.bank.init(kinds, n_labels), np.zeros((n_labels, n_labels)), orders, float(n_labels))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
@@ -160,33 +162,27 @@ class Chains(BankAlgorithm[State]):
 
     def merge(self, one: State, other: State) -> State:
         """Join two models with the same chains of first labels; late ones stay in the first model's order."""
-        learners = self.bank.merge(one.learners, other.learners)
-        return State(learners, one.together + other.together, one.orders, one.n_first)
+        merged: State = axes.add(one, other, learners=self.bank.merge)
+        return merged
 
-    def emptied(self, state: State) -> State:
-        """Make the state that has learned nothing, with the same chains."""
-        return state._replace(learners=self.bank.emptied(state.learners), together=np.zeros_like(state.together))
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order; chains still predict labels in the same order."""
-        learners = self.bank.reordered(state.learners, labels, features)
-        return State(learners, state.together[np.ix_(labels, labels)], np.argsort(labels)[state.orders], state.n_first)
-
-    def why_too_many_labels(self, n_labels: int) -> str | None:
-        """Return why there is no room for the labels: the table of co-occurrences would be too large."""
-        return why_no_table("chains keep", n_labels)
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far, at the end of every chain.
+    def take(self, state: State, moves: Moves) -> State:
+        """Move labels and features; chains predict known labels in the same order, and new ones at the end.
 
         Chains in random order are no longer quite random then: a late label depends on those before it, and they do
         not depend on it. Anywhere else it would change what the other links predict.
         """
-        n_known = len(state.together)
-        together = np.pad(state.together, (0, n_labels - n_known))
-        late = np.tile(np.arange(n_known, n_labels), (len(state.orders), 1))
-        learners = self.bank.grow_components(state.learners, n_labels)
-        return State(learners, together, np.hstack([state.orders, late]), state.n_first)
+        taken = super().take(state, moves)
+        source = moves.source("l", len(state.together))
+        if source is None:
+            return taken
+        column = np.empty(len(state.together), dtype=np.intp)
+        column[source[source >= 0]] = np.flatnonzero(source >= 0)
+        late = np.tile(np.flatnonzero(source < 0), (len(state.orders), 1))
+        return taken._replace(orders=np.hstack([column[state.orders], late]))
+
+    def why_too_many_labels(self, n_labels: int) -> str | None:
+        """Return why there is no room for the labels: the table of co-occurrences would be too large."""
+        return why_no_table("chains keep", n_labels)
 
 
 def chain_log_odds(order: IntArray, features: FloatArray, all_absent: FloatArray, present: FloatArray) -> FloatArray:

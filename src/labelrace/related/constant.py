@@ -13,19 +13,20 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from labelrace.base import parameters
+from labelrace.base import axes, parameters
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import SUM
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 
 class State(NamedTuple):
     """How frequent labels are."""
 
-    counts: Annotated[FloatArray, "l", ">=0"]  # rows with each label
-    rows: Annotated[float, ">0"]  # rows learned
-    last_cardinality: Annotated[float, ">=0"]  # mean number of labels of a row in the last batch
+    counts: Annotated[FloatArray, "l", SUM]  # rows with each label
+    rows: Annotated[float, SUM]  # rows learned
+    last_cardinality: float  # mean number of labels of a row in the last batch
 
 
 class Derived(NamedTuple):
@@ -77,23 +78,8 @@ class Constant(Algorithm[State]):
     def merge(self, one: State, other: State) -> State:
         """Add counts; the other one's rows are taken for the later ones."""
         last = other.last_cardinality if other.rows else one.last_cardinality
-        return State(one.counts + other.counts, one.rows + other.rows, last)
-
-    def emptied(self, state: State) -> State:
-        """Make the state that has seen nothing."""
-        return State(np.zeros_like(state.counts), 0.0, 0.0)
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels in another order."""
-        return state._replace(counts=state.counts[labels])
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far."""
-        return state._replace(counts=np.append(state.counts, np.zeros(n_labels - len(state.counts))))
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Go on not looking at features."""
-        return state
+        merged: State = axes.add(one, other)
+        return merged._replace(last_cardinality=last)
 
 
 class ConstantClassifier(OnlineClassifier):

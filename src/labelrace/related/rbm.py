@@ -26,13 +26,13 @@ from scipy.special import expit
 
 from labelrace.base import parameters
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
-from labelrace.learners import design as columns
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray
 
 _MOMENTUM = 0.1
 _DECAY = 0.0002
@@ -46,20 +46,20 @@ _NARROWEST = 1e-100
 class State(NamedTuple):
     """The machines and the learners on top of them."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
-    rows: Annotated[float, ">=0"]  # rows learned; the machines are untrained where there are none
+    kinds: FeatureKinds
+    rows: float  # rows learned; the machines are untrained where there are none
     # What is subtracted from inputs, and what they are divided by; inputs of width 0 are left out.
     low: Annotated[FloatArray, "M"]
-    width: Annotated[FloatArray, "M", ">=0"]
-    first: Annotated[FloatArray, "M+1 h+1"]  # weights of the first machine; unit 0 is the bias
-    deeper: Annotated[FloatArray, "_d h+1 h+1"]  # weights of the others
+    width: Annotated[FloatArray, "M"]
+    first: Annotated[FloatArray, "1+M 1+h"]  # weights of the first machine; unit 0 is the bias
+    deeper: Annotated[FloatArray, "_d 1+h 1+h"]  # weights of the others
     learners: Annotated[Any, "own h", "t=l"]  # the bank's state
 
 
 class Derived(NamedTuple):
     """What predicting needs: the machines, the first one's scaling multiplied out, and the learners."""
 
-    n_values: IntArray
+    kinds: FeatureKinds
     weights: FloatArray
     constant: FloatArray
     deeper: FloatArray
@@ -85,14 +85,14 @@ class RBMFeatures(BankAlgorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Draw the machines, without bias."""
-        m, units = columns.width(schema.n_values), self.n_hidden + 1
+        m, units = schema.kinds.width, self.n_hidden + 1
         deeper = _SPREAD * rng.standard_normal((self.n_layers - 1, units, units))
         # Last, and a row for each input: whatever inputs come behind them, these are the same.
         first = _SPREAD * rng.standard_normal((m + 1, units))
         for weights in (first, *deeper):
             weights[0] = weights[:, 0] = 0.0
-        learners = self.bank.init(np.zeros(self.n_hidden, dtype=np.intp), schema.n_labels)
-        return State(schema.n_values, 0.0, np.zeros(m), np.ones(m), first, deeper, learners)
+        learners = self.bank.init(FeatureKinds.numbers(self.n_hidden), schema.n_labels)
+        return State(schema.kinds, 0.0, np.zeros(m), np.ones(m), first, deeper, learners)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Train the machines by the first batch; learn every batch."""
@@ -106,7 +106,7 @@ class RBMFeatures(BankAlgorithm[State]):
 
     def _train(self, state: State, X: AnyMatrix) -> State:
         """Train one machine after the other."""
-        inputs = dense(columns.design(X, state.n_values))
+        inputs = dense(state.kinds.design(X))
         low = inputs.min(axis=0)
         width = inputs.max(axis=0) - low
         # The inverse of less would be infinite.
@@ -128,10 +128,10 @@ class RBMFeatures(BankAlgorithm[State]):
         inverse = np.divide(1.0, state.width, out=np.zeros_like(state.width), where=state.width > 0)
         weights = state.first[1:, 1:] * inverse[:, None]
         constant = state.first[0, 1:] - state.low @ weights
-        return Derived(state.n_values, weights, constant, state.deeper, None)
+        return Derived(state.kinds, weights, constant, state.deeper, None)
 
     def _features(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        features: FloatArray = expit(columns.design(X, derived.n_values) @ derived.weights + derived.constant)
+        features: FloatArray = expit(derived.kinds.design(X) @ derived.weights + derived.constant)
         for weights in derived.deeper:
             features = hidden(weights, features)
         return features
@@ -156,22 +156,9 @@ class RBMFeatures(BankAlgorithm[State]):
         """Return why labels cannot be added: where learners cannot."""
         return self.bank.why_no_new_components()
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels, with learners that have always seen them absent."""
-        return state._replace(learners=self.bank.grow_components(state.learners, n_labels))
-
     def why_no_new_features(self) -> str | None:
-        """Return why features cannot be added: they can."""
+        """Return None: machines do not look at features that were constant in the first batch, as new ones were."""
         return None
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far: as they were constant in the first batch, machines do not look at them."""
-        n_values = columns.appended(state.n_values, n_values)
-        old, m = columns.places(state.n_values, n_values), columns.width(n_values)
-        low, width, first = np.zeros(m), np.zeros(m), np.zeros((m + 1, state.first.shape[1]))
-        low[old], width[old] = state.low, state.width
-        first[np.append(0, old + 1)] = state.first
-        return state._replace(n_values=n_values, low=low, width=width, first=first)
 
 
 def hidden(weights: FloatArray, X: FloatArray) -> FloatArray:

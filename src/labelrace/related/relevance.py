@@ -28,7 +28,7 @@ from labelrace.decisions.calibration import soft_clip
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes.bank import NaiveBayes
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 
 class State(NamedTuple):
@@ -47,7 +47,7 @@ class Relevance(BankAlgorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of learners that have seen nothing."""
-        return State(self.bank.init(schema.n_values, schema.n_labels))
+        return State(self.bank.init(schema.kinds, schema.n_labels))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
@@ -72,25 +72,9 @@ class Relevance(BankAlgorithm[State]):
         scores = self.scores(derived, X)
         return expit(scores) if self.bank.task == "classification" else soft_clip((scores + 1.0) / 2.0)
 
-    def merge(self, one: State, other: State) -> State:
-        """Join two models which learned different rows."""
-        return State(self.bank.merge(one.learners, other.learners))
-
-    def emptied(self, state: State) -> State:
-        """Make the state that has learned nothing, but knows what a first batch settled."""
-        return State(self.bank.emptied(state.learners))
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order."""
-        return State(self.bank.reordered(state.learners, labels, features))
-
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where learners cannot."""
         return self.bank.why_no_new_components()
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels, with learners that have always seen them absent."""
-        return State(self.bank.grow_components(state.learners, n_labels))
 
 
 class BinaryRelevanceClassifier(OnlineClassifier):

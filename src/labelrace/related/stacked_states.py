@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds
 
 
@@ -61,6 +62,6 @@ def _lengths(stacked: Any) -> Iterator[int]:
             yield len(value)
 
 
-def map_stacked(function: Callable[[Any], Any], stacked: Any) -> Any:
-    """Apply a function to each of stacked NamedTuples."""
-    return stack([function(state) for state in unstack(stacked)])
+def take(function: Callable[[Any, Moves], Any], stacked: Any, moves: Moves) -> Any:
+    """Move the axes of stacked NamedTuples, each by a function."""
+    return stack([function(state, moves) for state in unstack(stacked)])

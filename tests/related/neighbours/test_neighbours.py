@@ -10,6 +10,7 @@ import scipy.sparse
 from helpers.batches import assert_new_labels_were_absent, small_batches
 
 from labelrace import MLkNNClassifier, MWCClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.mwc import NOWHERE
 
@@ -79,9 +80,9 @@ def test_nearest_rows_without_itself_and_fewer_than_wanted():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nominal_values_differ_by_one(sparse):
     X = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 0.5], [0.0, 3.0, 0.25]])
-    n_values = np.array([2, 4, 0])
+    kinds = FeatureKinds(np.array([2, 4, 0]))
     form = scipy.sparse.csr_array if sparse else np.asarray
-    P = points.to_points(points.range_scale(n_values, form(X)), form(X), n_values, sparse=sparse)
+    P = points.to_points(points.range_scale(kinds.n_values == 0, form(X)), form(X), kinds, sparse=sparse)
     squares = search.squared_distances(P, P)
     np.testing.assert_allclose(squares, [[0, 2, 2], [2, 0, 3], [2, 3, 0]], atol=1e-12)
 

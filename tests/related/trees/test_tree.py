@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from scipy.stats import norm
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.related.trees import cut_points, label_statistics, tree
 from labelrace.related.trees.tree import AT_MOST, EACH_VALUE, ONE_VALUE, Split, TreeBuilder
 
@@ -23,11 +24,11 @@ def rows_and_labels(n=120, m=4, n_labels=3, seed=0):
 @pytest.mark.parametrize("cuts_at", [(), (1,), (50, 51, 90)])
 def test_statistics_of_each_label(sparse, cuts_at):
     X, Y = rows_and_labels()
-    n_values = np.array([0, 3, 0, 0])
-    found = label_statistics.empty(n_values, 3)
+    kinds = FeatureKinds(np.array([0, 3, 0, 0]))
+    found = label_statistics.empty(kinds, 3)
     for rows in np.split(np.arange(len(X)), cuts_at):
         part = scipy.sparse.csr_array(X[rows]) if sparse else X[rows]
-        found = label_statistics.update(found, part, Y[rows].tocsc(), n_values)
+        found = label_statistics.update(found, part, Y[rows].tocsc(), kinds)
     for label in range(3):
         own = X[Y.toarray()[:, label] == 1]
         numbers = own[:, [0, 2, 3]]
@@ -41,8 +42,8 @@ def test_statistics_of_each_label(sparse, cuts_at):
 
 def test_splits_by_definition():
     X, Y = rows_and_labels()
-    n_values = np.array([0, 3, 0, 0])
-    statistics = label_statistics.update(label_statistics.empty(n_values, 3), X, Y.tocsc(), n_values)
+    kinds = FeatureKinds(np.array([0, 3, 0, 0]))
+    statistics = label_statistics.update(label_statistics.empty(kinds, 3), X, Y.tocsc(), kinds)
 
     def entropy(masses):
         shares = masses[masses > 0] / masses.sum()
@@ -56,7 +57,7 @@ def test_splits_by_definition():
 
     found = label_statistics.best_splits(
         statistics,
-        n_values,
+        kinds,
         entropy(statistics.rows),
         lambda masses: masses.sum(axis=0),
         lambda masses: np.apply_along_axis(entropy, 0, masses),
@@ -84,7 +85,7 @@ def test_splits_by_definition():
                 best = merit, threshold, left
         np.testing.assert_allclose(found.merit[feature], best[0], rtol=1e-9)
         np.testing.assert_allclose(found.threshold[feature], best[1], rtol=1e-12)
-        sides = label_statistics.branches(statistics, n_values, feature, AT_MOST, found.threshold[feature])
+        sides = label_statistics.branches(statistics, kinds, feature, AT_MOST, found.threshold[feature])
         np.testing.assert_allclose(sides, [best[2], statistics.rows - best[2]], rtol=1e-9)
     values = np.array([[(own[:, 1] == value).sum() for own in labels] for value in range(3)], dtype=float)
     options = [(gain(values), EACH_VALUE, 3.0)]
@@ -92,9 +93,9 @@ def test_splits_by_definition():
     best = max(options, key=lambda option: option[0])
     np.testing.assert_allclose(found.merit[1], best[0], rtol=1e-9)
     assert (found.kind[1], found.threshold[1]) == best[1:]
-    sides = label_statistics.branches(statistics, n_values, 1, EACH_VALUE, 3.0)
+    sides = label_statistics.branches(statistics, kinds, 1, EACH_VALUE, 3.0)
     np.testing.assert_array_equal(sides, values)
-    sides = label_statistics.branches(statistics, n_values, 1, ONE_VALUE, 2.0)
+    sides = label_statistics.branches(statistics, kinds, 1, ONE_VALUE, 2.0)
     np.testing.assert_array_equal(sides, [values[2], values[0] + values[1]])
 
 

@@ -28,14 +28,15 @@ import scipy.sparse.linalg
 
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import SAME, Moves, longer
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.linalg import top_eigenpairs
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
 from labelrace.exceptions import MergeError
-from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear, Reading, Regression
 from labelrace.learners.sums import LabelGram, Sums, matrix_of
@@ -49,11 +50,11 @@ CODINGS = ("centred", "signs", "binary")
 class State(NamedTuple):
     """What was learned."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds
     # 1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch.
-    by_rows: Annotated[float, ">=0"]
+    by_rows: Annotated[float, SAME]
     # Number of labels that there were at first, from which the number of codes follows if it is not given.
-    first_labels: Annotated[float, ">=1", "<l+1"]
+    first_labels: Annotated[float, "<l+1", SAME]
     sums: Annotated[sums.State, "f=M", "y=l"]
 
 
@@ -69,7 +70,7 @@ class Code(NamedTuple):
 class Derived(NamedTuple):
     """What predicting needs; ``code`` is a `Code`, or what a method with a decoder of its own has instead."""
 
-    n_values: IntArray
+    kinds: FeatureKinds
     by_rows: bool
     code: Any
 
@@ -96,36 +97,36 @@ class View:
     """The sums as methods read them."""
 
     keeper: Sums  # how the sums are kept
-    state: sums.State
+    sums: sums.State
     regression: Regression  # how features are read
     k: int  # number of codes
     n_extra: int = 0  # columns that are summed before the labels
-    learned: Any = None  # all that was learned, for methods that keep more than the sums
+    state: Any = None  # the whole state, for methods that keep more than the sums
 
     @cached_property
     def reading(self) -> Reading:
         """The regression on the features."""
-        return self.regression.read(self.state, self.n_extra)
+        return self.regression.read(self.sums, self.n_extra)
 
     @cached_property
     def label_gram(self) -> LabelGram:
         """``YᵀY``."""
-        return self.keeper.label_gram(self.state)
+        return self.keeper.label_gram(self.sums)
 
     @property
     def n_labels(self) -> int:
         """Number of labels, and of what is summed with them."""
-        return len(self.state.sum_y)
+        return len(self.sums.sum_y)
 
     @property
     def mean(self) -> FloatArray:
         """Each label's share of rows, ``ȳ``."""
-        return self.state.sum_y / max(self.state.rows, 1e-300)
+        return self.sums.sum_y / max(self.sums.rows, 1e-300)
 
     @property
     def products(self) -> AnyMatrix:
         """``XᵀY`` about the features' shift."""
-        return matrix_of(self.state.xy, (len(self.state.shift), self.n_labels))
+        return matrix_of(self.sums.xy, (len(self.sums.shift), self.n_labels))
 
     def coding(self, name: str) -> Coding:
         """Return a coding: "centred" about the mean, "signs" -1 and 1, or "binary" 0 and 1."""
@@ -135,14 +136,14 @@ class View:
 
     def total(self, coding: Coding) -> FloatArray:
         """Compute the sums of the coded labels."""
-        return coding.scale * (self.state.sum_y - self.state.rows * coding.centre)
+        return coding.scale * (self.sums.sum_y - self.sums.rows * coding.centre)
 
     def cross(self, coding: Coding, encoder: AnyMatrix | None = None) -> tuple[FloatArray, FloatArray]:
         """Compute the features' products with codes ``T E``, and the codes' sums; without an encoder, with ``T``."""
         total, products, centre = self.total(coding), self.products, coding.centre
         if encoder is not None:
             total, products, centre = total @ encoder, products @ encoder, centre @ encoder
-        products = dense(products) - np.outer(self.state.sum_x, centre)
+        products = dense(products) - np.outer(self.sums.sum_x, centre)
         return self.reading.cross(coding.scale * products, total), total
 
     def fit(self, coding: Coding, encoder: AnyMatrix | None = None) -> Linear:
@@ -152,10 +153,10 @@ class View:
     def gram(self, coding: Coding) -> FloatArray:
         """Compute ``TᵀT``."""
         scale, centre = coding
-        gram = self.label_gram.dense() - np.outer(self.state.sum_y, centre)
+        gram = self.label_gram.dense() - np.outer(self.sums.sum_y, centre)
         total = self.total(coding)
         # The sums of centred labels are zero, but for round-off.
-        if np.abs(total).max(initial=0.0) > 1e-9 * self.state.rows:
+        if np.abs(total).max(initial=0.0) > 1e-9 * self.sums.rows:
             gram -= np.outer(centre, total / scale)
         if scale != 1.0:
             gram *= scale**2
@@ -164,21 +165,21 @@ class View:
     def gram_columns(self, coding: Coding, labels: IntArray) -> FloatArray:
         """Compute some columns of ``TᵀT``, (l, k)."""
         scale, centre = coding
-        columns_of_gram = self.label_gram.columns(labels) - np.outer(self.state.sum_y, centre[labels])
-        columns_of_gram -= np.outer(centre, self.state.sum_y[labels] - self.state.rows * centre[labels])
+        columns_of_gram = self.label_gram.columns(labels) - np.outer(self.sums.sum_y, centre[labels])
+        columns_of_gram -= np.outer(centre, self.sums.sum_y[labels] - self.sums.rows * centre[labels])
         return scale**2 * columns_of_gram
 
     def principal(self, coding: Coding, k: int) -> tuple[FloatArray, FloatArray]:
         """Compute the ``k`` largest eigenvalues of ``TᵀT`` and their eigenvectors; where it is large, without it."""
         if isinstance(self.label_gram.matrix, np.ndarray):
             return top_eigenpairs(self.gram(coding), k)
-        scale, centre, total = coding.scale, coding.centre, self.state.sum_y
+        scale, centre, total = coding.scale, coding.centre, self.sums.sum_y
 
         def times(V: FloatArray) -> FloatArray:
             V = V.reshape(len(centre), -1)
             along = centre @ V
             product = self.label_gram.times(V) - np.outer(total, along)
-            return scale**2 * (product - np.outer(centre, total @ V - self.state.rows * along))
+            return scale**2 * (product - np.outer(centre, total @ V - self.sums.rows * along))
 
         size = self.n_labels
         return top_eigenpairs(scipy.sparse.linalg.LinearOperator((size, size), times, matmat=times, dtype=float), k)
@@ -216,6 +217,10 @@ class Compression(Algorithm[State]):
         """The sums that are kept."""
         return Sums(keeps_yy=self.keeps_yy)
 
+    def parts(self) -> Mapping[str, Any]:
+        """Return what keeps the sums."""
+        return {"sums": self.keeper}
+
     def yy_columns(self, n_targets: int) -> int:
         """Compute the number of columns of ``YᵀY`` that are kept."""
         return self.keeper.yy_columns(n_targets)
@@ -233,8 +238,8 @@ class Compression(Algorithm[State]):
         """Make empty sums."""
         self.count(schema.n_labels)
         by_rows, n_labels = self.first_scaling(), schema.n_labels
-        empty = self.keeper.init(columns.width(schema.n_values), self.n_extra + n_labels)
-        return State(schema.n_values, by_rows, float(n_labels), empty)
+        empty = self.keeper.init(schema.kinds.width, self.n_extra + n_labels)
+        return State(schema.kinds, by_rows, float(n_labels), empty)
 
     def first_scaling(self) -> float:
         """Return 1 if rows are scaled, 0 if not, -1 where the first batch decides."""
@@ -246,7 +251,7 @@ class Compression(Algorithm[State]):
             state = state._replace(by_rows=float(scaling.is_sparse(X)))
         forgetting = self.settings.forgetting
         before = self.keeper.decay(state.sums, forgetting) if forgetting < 1 else state.sums
-        scaled = _scale(X, state.n_values, state.by_rows > 0)
+        scaled = _scale(X, state.kinds, state.by_rows > 0)
         return state._replace(sums=self.keeper.update(before, scaled, self.targets(state, Y)))
 
     def targets(self, state: State, Y: AnyMatrix) -> AnyMatrix:
@@ -264,12 +269,12 @@ class Compression(Algorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Read codes, regression and decoder from the sums."""
-        return Derived(state.n_values, state.by_rows > 0, self.code(self.view(state)))
+        return Derived(state.kinds, state.by_rows > 0, self.code(self.view(state)))
 
     def codes(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Predict the codes of rows."""
         linear: Linear = derived.code.linear
-        return linear.predict(_scale(X, derived.n_values, derived.by_rows))
+        return linear.predict(_scale(X, derived.kinds, derived.by_rows))
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode; -1 is an absent, 1 a present label, so that the sign is the rounding."""
@@ -291,7 +296,7 @@ class Compression(Algorithm[State]):
         """Return why two states cannot be merged exactly; None if adding their sums does it."""
         if self.settings.forgetting < 1:
             return "what they have forgotten depends on the order of the batches"
-        if not np.array_equal(one.n_values, other.n_values):
+        if not np.array_equal(one.kinds.n_values, other.kinds.n_values):
             return "the values of their nominal features come from each one's first batch"
         if one.by_rows != other.by_rows:
             return "by their first batches one took its features for sparse, the other for dense; give scaling="
@@ -299,38 +304,12 @@ class Compression(Algorithm[State]):
             return "they began with different numbers of labels, and so of codes; give n_components as a number"
         return None
 
-    def merge(self, one: State, other: State) -> State:
-        """Add the sums."""
-        return one._replace(sums=self.keeper.merge(one.sums, other.sums))
-
-    def emptied(self, state: State) -> State:
-        """Make the state that has learned nothing, but knows what a first batch settled."""
-        return state._replace(sums=self.keeper.emptied(state.sums))
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order."""
-        targets = np.concatenate([np.arange(self.n_extra), self.n_extra + labels])
-        design = columns.order_of(state.n_values, features).design
-        sums = self.keeper.reordered(state.sums, targets, design)
-        return state._replace(n_values=state.n_values[features], sums=sums)
-
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for the labels: where all of ``YᵀY`` is needed."""
         most = self.keeper.exact_labels
         if not self.needs_exact_yy or self.n_extra + n_labels <= most:
             return None
         return f"it needs all products of labels, which are kept for up to {most} labels; use 'cplst' or 'plst'"
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far."""
-        return state._replace(sums=self.keeper.grow_labels(state.sums, self.n_extra + n_labels))
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that have been 0, or of the first value, in all rows."""
-        n_values = columns.appended(state.n_values, n_values)
-        old_columns = columns.places(state.n_values, n_values)
-        grown = self.keeper.grow_columns(state.sums, columns.width(n_values), old_columns)
-        return state._replace(n_values=n_values, sums=grown)
 
 
 def given_encoder(given: Any) -> tuple[tuple[float, ...], ...]:
@@ -347,15 +326,16 @@ def check_given(name: str, rows: Sequence[Any] | None, n_labels: int) -> None:
         raise ValueError(f"{name} must have a row for each of the {n_labels} labels, got {len(rows)} rows.")
 
 
-def refuse_other_order(labels: IntArray, what: str) -> None:
+def refuse_other_order(moves: Moves, what: str) -> None:
     """Refuse to put labels in another order, where random numbers belong to their positions."""
-    if not np.array_equal(labels, np.arange(len(labels))):
+    labels = moves.sources.get("l", np.arange(0))
+    if not np.array_equal(labels, longer(int((labels >= 0).sum()), len(labels))):
         raise MergeError(f"The models must have their labels in the same order, which settles their random {what}.")
 
 
-def _scale(X: AnyMatrix, n_values: IntArray, by_rows: bool) -> AnyMatrix:
+def _scale(X: AnyMatrix, kinds: FeatureKinds, by_rows: bool) -> AnyMatrix:
     """Make the columns that are summed: damped rows of length one, or the design unchanged."""
-    return scaling.transform(scaling.init(n_values), X) if by_rows else columns.design(X, n_values)
+    return scaling.transform(scaling.init(kinds.n_values), X) if by_rows else kinds.design(X)
 
 
 class CompressionClassifier(OnlineClassifier):

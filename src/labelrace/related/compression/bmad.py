@@ -51,8 +51,8 @@ _CELLS = 2**22
 class State(NamedTuple):
     """What was learned."""
 
-    rows: Annotated[float, ">=0"]  # rows learned
-    basis: Annotated[FloatArray, "k l", ">=0"]  # the basis sets; all zero until the warm-up is over
+    rows: float  # rows learned
+    basis: Annotated[FloatArray, "k l"]  # the basis sets; all zero until the warm-up is over
     buffer: Annotated[WarmUp, "w=l"]  # the rows of the warm-up, with their labels; none when it is over
     n_features: Annotated[float, "=m"]  # number of features
     learners: Annotated[Any, "t=k"]  # the bank's state; empty until the warm-up is over
@@ -85,7 +85,7 @@ class BMaD(BankAlgorithm[State]):
         wanted = self.n_components if isinstance(self.n_components, str) else min(self.n_components, schema.n_labels)
         k = parameters.component_count(wanted, schema.n_labels)
         basis, m = np.zeros((k, schema.n_labels)), float(schema.n_features)
-        return State(0.0, basis, WarmUp.empty(), m, self.bank.init(schema.n_values, k))
+        return State(0.0, basis, WarmUp.empty(), m, self.bank.init(schema.kinds, k))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Keep the rows of the warm-up; learn codes when it is over."""
@@ -143,18 +143,14 @@ class BMaD(BankAlgorithm[State]):
         """Turn log odds into probabilities."""
         return scipy.special.expit(self.scores(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far, as long as the basis can still take them in."""
-        if state.rows >= self.warm_up:
+    def grow(self, state: State, old: Schema, new: Schema, rng: np.random.Generator) -> State:
+        """Add features, and labels as long as the basis can still take them in."""
+        if new.n_labels > old.n_labels and state.rows >= self.warm_up:
             raise GrowthError(
                 f"BMaD cannot take new labels after its warm-up of {self.warm_up} rows: its basis stays, and a label "
                 "that is in no basis set would never be predicted. Give a longer warm_up, or call fit to start over."
             )
-        return state._replace(basis=np.pad(state.basis, ((0, 0), (0, n_labels - state.basis.shape[1]))))
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that have been 0 in all rows."""
-        return super().grow_features(state, n_values)._replace(n_features=float(len(n_values)))
+        return super().grow(state, old, new, rng)
 
 
 def candidates(gram: FloatArray, threshold: float) -> FloatArray:

@@ -33,18 +33,19 @@ import numpy as np
 from scipy.special import expit
 
 from labelrace.base import draws, parameters
+from labelrace.base.axes import SAME, Moves
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
 from labelrace.related.compression import base, label_sets
 from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.related.compression.label_sets import LabelSets
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray
 
-# Distinct label sets that are counted exactly, and those, the most frequent, that are distilled from.
-_CAPACITY, _MAX_DISTILLED = 10_000, 2000
+# Distinct label sets, the most frequent, that are distilled from.
+_MAX_DISTILLED = 2000
 # Probabilities of agreement are kept this far from 0 and 1.
 _MARGIN = 1e-12
 
@@ -52,12 +53,12 @@ _MARGIN = 1e-12
 class State(NamedTuple):
     """As `labelrace.related.compression.base.State`, with bits instead of labels, and the label sets."""
 
-    n_values: Annotated[IntArray, "m", "values"]
-    by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">=1", "<l+1"]
+    kinds: FeatureKinds
+    by_rows: Annotated[float, SAME]
+    first_labels: Annotated[float, "<l+1", SAME]
     sums: Annotated[sums.State, "f=M"]
     sets: LabelSets
-    n_labels: Annotated[float, "=l"]
+    n_labels: Annotated[float, "=l", SAME]
 
 
 class Code(NamedTuple):
@@ -99,14 +100,14 @@ class CompressedLabeling(Compression):
         """Make empty sums; an encoder that is given must fit the labels."""
         base.check_given("encoder", self.encoder, schema.n_labels)
         k, n_labels = self.count(schema.n_labels), float(schema.n_labels)
-        bits = self.keeper.init(columns.width(schema.n_values), k)
-        return State(schema.n_values, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
+        bits = self.keeper.init(schema.kinds.width, k)
+        return State(schema.kinds, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
 
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
         """Add a batch to the sums, and its label sets to the counts."""
         updated: Any = super().update(state, X, Y)
         sets = label_sets.scale(state.sets, self.settings.forgetting)
-        return updated._replace(sets=label_sets.add(sets, Y, _CAPACITY))
+        return updated._replace(sets=label_sets.add(sets, Y))
 
     def targets(self, state: Any, Y: AnyMatrix) -> AnyMatrix:
         """Return the label sets' bits, 0 and 1."""
@@ -117,7 +118,7 @@ class CompressedLabeling(Compression):
 
     def code(self, view: View) -> Code:
         """Regress the bits, distil label sets and find the tests' probabilities."""
-        n_labels, known = int(view.learned.n_labels), view.learned.sets
+        n_labels, known = int(view.state.n_labels), view.state.sets
         weights, sets = known.counts, label_sets.matrix(known, n_labels)
         frequent = np.sort(np.argsort(-weights, kind="stable")[:_MAX_DISTILLED])
         distilled = distil(dense(sets[frequent]), weights[frequent])
@@ -159,36 +160,25 @@ class CompressedLabeling(Compression):
         """Turn log odds into probabilities."""
         return expit(self.scores(derived, X))
 
-    def merge(self, one: Any, other: Any) -> Any:
-        """Add the sums and the counts."""
-        merged: Any = super().merge(one, other)
-        return merged._replace(sets=label_sets.merge(one.sets, other.sets, _CAPACITY))
-
     def why_unmergeable(self, one: base.State, other: base.State) -> str | None:
         """Return why two states cannot be merged exactly; also where they know too many label sets."""
         known = len(one.sets.keys) + len(other.sets.keys)  # type: ignore[attr-defined]
-        if known > _CAPACITY:
-            return f"their label sets may be more than the {_CAPACITY} that are counted"
+        if known > label_sets.CAPACITY:
+            return f"their label sets may be more than the {label_sets.CAPACITY} that are counted"
         return super().why_unmergeable(one, other)
 
-    def emptied(self, state: Any) -> Any:
-        """Make the state that has learned nothing, but knows what a first batch settled."""
-        return state._replace(sums=self.keeper.emptied(state.sums), sets=label_sets.empty())
+    def parts(self) -> Mapping[str, Any]:
+        """Return what keeps the sums, and what counts label sets."""
+        return {**super().parts(), "sets": label_sets}
 
-    def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
-        """Put features in another order; labels must stay, as their random bits belong to their positions."""
-        base.refuse_other_order(labels, "bits")
-        design = columns.order_of(state.n_values, features).design
-        sums = self.keeper.reordered(state.sums, np.arange(len(state.sums.sum_y)), design)
-        return state._replace(n_values=state.n_values[features], sums=sums)
+    def take(self, state: Any, moves: Moves) -> Any:
+        """Move features, and append labels; known ones must stay, as their random bits belong to their positions."""
+        base.refuse_other_order(moves, "bits")
+        return super().take(state, moves)
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where the encoder is given."""
         return None if self.encoder is None else "encoder= gives rows to the first labels only"
-
-    def grow_labels(self, state: Any, n_labels: int) -> Any:
-        """Add labels that were absent so far: no past bit changes."""
-        return state._replace(n_labels=float(n_labels))
 
 
 def _mean_agreement(agreement: FloatArray, rows: FloatArray) -> FloatArray:

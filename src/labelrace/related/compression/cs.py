@@ -189,9 +189,9 @@ class CompressedSensing(Compression):
     def code(self, view: View) -> Code:
         """Regress random projections of the labels."""
         encoder = self._drawn(view.n_labels, view.k)
-        per_row = view.state.sum_y.sum() / max(view.state.rows, 1e-300)
+        per_row = view.sums.sum_y.sum() / max(view.sums.rows, 1e-300)
         # A whole number of labels a row must not be rounded up by the last digit of a sum.
-        possible = (view.state.sum_y > 0) | (not self.skip_unseen)
+        possible = (view.sums.sum_y > 0) | (not self.skip_unseen)
         sparsity = int(np.clip(np.ceil(per_row - 1e-9), 1, max(int(possible.sum()), 1)))
         return Code(view.fit(view.coding("binary"), encoder), encoder, possible, sparsity)
 

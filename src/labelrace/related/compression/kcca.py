@@ -34,13 +34,15 @@ import scipy.linalg
 import scipy.sparse
 
 from labelrace.base import draws, parameters
+from labelrace.base.axes import SAME, Moves
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.linalg import right_singular
 from labelrace.base.schema import Schema
 from labelrace.learners import sums
 from labelrace.learners.regression import penalised
 from labelrace.related.compression import base
 from labelrace.related.compression.base import Code, Compression, CompressionClassifier, Settings, View
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray
 
 # Penalty of the decoder: codes have about unit length.
 _DECODER_PENALTY = 1e-6
@@ -51,11 +53,11 @@ Matrix = tuple[tuple[float, ...], ...]
 class State(NamedTuple):
     """The sums of `base.State`, with the squared width ``σ²`` of the random features; 0 if unknown."""
 
-    n_values: Annotated[IntArray, "m", "values"]
-    by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">=1", "<l+1"]
-    sums: Annotated[sums.State, "f=M", "y=l+@n_extra"]
-    width: Annotated[float, ">=0"]
+    kinds: FeatureKinds
+    by_rows: Annotated[float, SAME]
+    first_labels: Annotated[float, "<l+1", SAME]
+    sums: Annotated[sums.State, "f=M", "y=@n_extra+l"]
+    width: Annotated[float, SAME]
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class KCCA(Compression):
         products, total = view.cross(centred)
         if view.regression.penalises_intercept:
             # The reference regresses unchanged columns, but correlates centred ones.
-            reading = replace(view.regression, penalises_intercept=False).read(view.state, self.n_extra)
+            reading = replace(view.regression, penalises_intercept=False).read(view.sums, self.n_extra)
         gram = view.gram(centred)
         factor, _ = penalised(gram, self.label_penalty)
         white = factor.whiten(np.ascontiguousarray(reading.factor.whiten(products).T)).T
@@ -134,11 +136,11 @@ class KCCA(Compression):
             return "the width of their random features comes from each one's first batch; give width="
         return super().why_unmergeable(one, other)
 
-    def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
-        """Put labels and features in another order; with random features, labels must stay where they are."""
+    def take(self, state: Any, moves: Moves) -> Any:
+        """Move labels and features; with random features, labels must stay where they are."""
         if self.n_random_features:
-            base.refuse_other_order(labels, "features")
-        return super().reordered(state, labels, features)
+            base.refuse_other_order(moves, "features")
+        return super().take(state, moves)
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where the random features are given."""

@@ -20,13 +20,16 @@ from numpy.typing import NDArray
 from labelrace.base import draws, missing_labels
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
+# Distinct label sets that are counted exactly.
+CAPACITY = 10_000
+
 
 class LabelSets(NamedTuple):
     """The table."""
 
     # A hash of each set: the sum of 64 random bits a label. Rising.
     keys: Annotated[NDArray[np.int64], "_d"]
-    counts: Annotated[FloatArray, "_d", ">=0"]  # rows with the set
+    counts: Annotated[FloatArray, "_d"]  # rows with the set
     ends: Annotated[IntArray, "_d", "ends _z"]  # where each set ends in ``labels``
     labels: Annotated[IntArray, "_z", "<l", "sets ends"]  # the sets' labels, one set after the other
 
@@ -34,6 +37,11 @@ class LabelSets(NamedTuple):
 def empty() -> LabelSets:
     """Make a table without sets."""
     return LabelSets(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp))
+
+
+def emptied(sets: LabelSets) -> LabelSets:
+    """Make the table that has counted nothing."""
+    return empty()
 
 
 def of_rows(Y: AnyMatrix) -> LabelSets:
@@ -55,12 +63,12 @@ def of_rows(Y: AnyMatrix) -> LabelSets:
     return _add_equal([rows])
 
 
-def add(sets: LabelSets, Y: AnyMatrix, capacity: int) -> LabelSets:
+def add(sets: LabelSets, Y: AnyMatrix, capacity: int = CAPACITY) -> LabelSets:
     """Count the label sets of a batch."""
     return merge(sets, of_rows(Y), capacity)
 
 
-def merge(one: LabelSets, other: LabelSets, capacity: int) -> LabelSets:
+def merge(one: LabelSets, other: LabelSets, capacity: int = CAPACITY) -> LabelSets:
     """Add two tables."""
     both = _add_equal([one, other])
     if len(both.keys) <= capacity:

@@ -30,16 +30,17 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from labelrace.base import parameters
+from labelrace.base import axes, parameters
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.linalg import top_eigenpairs
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
 from labelrace.race import decoder
 from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, View
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 _PENALTY = 1e-6  # of the decoder, relative to the codes
 _ADAM = 0.9, 0.999, 1e-8
@@ -59,9 +60,9 @@ class State(NamedTuple):
     ``layers`` lead from labels to codes, ``back`` from codes to labels; ``occurs`` tells which labels the net knows.
     """
 
-    n_values: Annotated[IntArray, "m", "values"]
-    by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">=1", "<l+1"]
+    kinds: FeatureKinds
+    by_rows: float
+    first_labels: Annotated[float, "<l+1"]
     sums: Annotated[sums.State, "f=M"]
     layers: Annotated[tuple[Layer, ...], "chain l y"]
     back: Annotated[tuple[Layer, ...], "chain y l"]
@@ -102,9 +103,8 @@ class MANIAC(Compression):
         """Make the state that has seen nothing: its net maps all to nothing."""
         n_labels, by_rows = schema.n_labels, float(self.settings.scaling == "rows")
         net = (Layer(np.zeros((n_labels, 1)), np.zeros(1)),), (Layer(np.zeros((1, n_labels)), np.zeros(n_labels)),)
-        width = columns.width(schema.n_values)
-        empty = self.keeper.init(width, 1), *net, np.zeros(n_labels, dtype=bool), decoder.init(n_labels, 2)
-        return State(schema.n_values, by_rows, float(n_labels), *empty)
+        empty = self.keeper.init(schema.kinds.width, 1), *net, np.zeros(n_labels, dtype=bool), decoder.init(n_labels, 2)
+        return State(schema.kinds, by_rows, float(n_labels), *empty)
 
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
         """Train the net by the first batch; add every batch to the sums."""
@@ -143,9 +143,9 @@ class MANIAC(Compression):
 
     def code(self, view: View) -> Code:
         """Regress the codes, and find the least-squares decoder."""
-        learned: State = view.learned
-        solved = decoder.solve_labels(learned.decoder, _PENALTY)
-        return Code(view.fit(view.coding("binary")), learned.back, learned.occurs, solved[1:], solved[0])
+        state: State = view.state
+        solved = decoder.solve_labels(state.decoder, _PENALTY)
+        return Code(view.fit(view.coding("binary")), state.back, state.occurs, solved[1:], solved[0])
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode; -1 is an absent, 1 a present label."""
@@ -162,18 +162,16 @@ class MANIAC(Compression):
         """Return why two models cannot be merged: each has its own codes."""
         return "each has a net of its own, from its first batch"
 
-    def grow_labels(self, state: Any, n_labels: int) -> Any:
-        """Add labels that were absent so far: no code changes, and the decoder has seen zeros."""
+    def take(self, state: Any, moves: Moves) -> Any:
+        """Move labels and features; new labels change no code, and the decoder has seen zeros."""
+        taken: Any = super().take(state, moves)
+        labels = moves.source("l", len(state.occurs))
+        if labels is None:
+            return taken
         first, last = state.layers[0], state.back[-1]
-        new = n_labels - len(first.weights)
-        first = first._replace(weights=np.pad(first.weights, ((0, new), (0, 0))))
-        last = Layer(np.pad(last.weights, ((0, 0), (0, new))), np.pad(last.bias, (0, new)))
-        return state._replace(
-            layers=(first, *state.layers[1:]),
-            back=(*state.back[:-1], last),
-            occurs=np.pad(state.occurs, (0, new)),
-            decoder=decoder.grow(state.decoder, new),
-        )
+        first = first._replace(weights=axes.moved(first.weights, labels))
+        last = Layer(axes.moved(last.weights, labels, axis=1), axes.moved(last.bias, labels))
+        return taken._replace(layers=(first, *state.layers[1:]), back=(*state.back[:-1], last))
 
 
 def layer_sizes(n_labels: int, stages: int, shrink: float) -> list[int]:

@@ -29,34 +29,35 @@ import scipy.sparse
 
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
-from labelrace.learners import design as columns
 from labelrace.related import stored_rows
 from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.points import Scale
 from labelrace.related.stored_rows import StoredRows
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 
 class State(NamedTuple):
     """The window, and the tables if they are kept."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the window's rows, the oldest first.
     X: Annotated[StoredRows, "_n=w", "_m=m"]
     Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
-    rows: Annotated[float, ">=0"]  # rows learned, not only those of the window
+    rows: float  # rows learned, not only those of the window
     # Rows with and without each label, by the number of neighbours that have it; prequential tables only.
-    present: Annotated[FloatArray, "l @k+1", ">=0"]
-    absent: Annotated[FloatArray, "l @k+1", ">=0"]
+    present: Annotated[FloatArray, "l @k+1"]
+    absent: Annotated[FloatArray, "l @k+1"]
 
 
 class Derived(NamedTuple):
     """The window's points and labels, its tables, and the probability of each label by its count."""
 
-    n_values: IntArray
+    kinds: FeatureKinds
     scale: Scale
     points: AnyMatrix
     labels: AnyMatrix
@@ -84,18 +85,18 @@ class MLkNN(Algorithm[State]):
         empty = np.zeros((schema.n_labels, self.k + 1))
         no_rows = stored_rows.store(np.zeros((0, schema.n_features)))
         no_labels = stored_rows.store(scipy.sparse.csr_array((0, schema.n_labels)))
-        return State(schema.n_values, points.unit_scale(schema.n_values), no_rows, no_labels, 0.0, empty, empty)
+        return State(schema.kinds, points.unit_scale(schema.n_features), no_rows, no_labels, 0.0, empty, empty)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Take a batch into the window; count its neighbours first, if tables are prequential."""
         Y = scipy.sparse.csr_array(Y)
-        n_values = columns.widest_values(state.n_values, X)
+        kinds = state.kinds.widened(X)
         if state.rows == 0 and self.scaled:
-            state = state._replace(scale=points.range_scale(n_values, X))
+            state = state._replace(scale=points.range_scale(kinds.n_values == 0, X))
         present, absent = state.present, state.absent
         if self.prequential:
             if state.rows == 0:
-                batch = points.to_points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
+                batch = points.to_points(state.scale, X, kinds, sparse=scipy.sparse.issparse(X))
                 counts = self._counts_within(batch, Y)
             else:
                 counts = self._counts_of(self._window(state) if derived is None else derived, X)
@@ -103,14 +104,14 @@ class MLkNN(Algorithm[State]):
             present, absent = present + more[0], absent + more[1]
         rows = stored_rows.store(stored_rows.append(state.X, X)[-self.window :])
         labels = stored_rows.store(stored_rows.append(state.Y, Y)[-self.window :])
-        return State(n_values, state.scale, rows, labels, state.rows + X.shape[0], present, absent)
+        return State(kinds, state.scale, rows, labels, state.rows + X.shape[0], present, absent)
 
     def _window(self, state: State) -> Derived:
         """Turn the window into points and labels."""
-        X = stored_rows.as_matrix(state.X, len(state.n_values))
-        window = points.to_points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
+        X = stored_rows.as_matrix(state.X, len(state.kinds))
+        window = points.to_points(state.scale, X, state.kinds, sparse=scipy.sparse.issparse(X))
         labels = stored_rows.as_matrix(state.Y, len(state.present))
-        return Derived(state.n_values, state.scale, window, labels, state.present, state.absent, np.empty(0))
+        return Derived(state.kinds, state.scale, window, labels, state.present, state.absent, np.empty(0))
 
     def derive(self, state: State) -> Derived:
         """Turn the window into points and the tables into probabilities."""
@@ -133,7 +134,7 @@ class MLkNN(Algorithm[State]):
     def _counts_of(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Count each label among the neighbours of rows in the window, (n, l), sparse."""
         P = derived.points
-        Q = points.to_points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
+        Q = points.to_points(derived.scale, X, derived.kinds, sparse=scipy.sparse.issparse(P))
         indices = search.nearest(P, Q, self.k, newest_first=self.newest_first)
         return search.selection(indices, P.shape[0]) @ derived.labels
 
@@ -149,18 +150,17 @@ class MLkNN(Algorithm[State]):
         """Mark the labels that are more likely than not."""
         return _look_up(derived.confidence > 0.5, self._counts_of(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far: no row, and no neighbour, has them."""
-        present = columns.pad_rows(state.present, n_labels)
-        absent = columns.pad_rows(state.absent, n_labels)
-        if self.prequential:
-            absent[len(state.absent) :, 0] = state.rows
-        return state._replace(present=present, absent=absent)
+    def take(self, state: State, moves: Moves) -> State:
+        """Move labels and features. No row, and no neighbour, has new labels.
 
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far; scaled by their range in the first batch, they do not count."""
-        scale = points.grow_scale(state.scale, n_values, 0.0 if self.scaled and state.rows else 1.0)
-        return state._replace(n_values=columns.appended(state.n_values, n_values), scale=scale)
+        New features were 0: scaled by their range in the first batch, they do not count.
+        """
+        taken, labels = super().take(state, moves), moves.source("l", len(state.absent))
+        taken = taken._replace(scale=points.take(state.scale, moves, 0.0 if self.scaled and state.rows else 1.0))
+        if self.prequential and labels is not None:
+            absent = np.where(labels < 0, state.rows, taken.absent[:, 0])
+            taken = taken._replace(absent=np.column_stack([absent, taken.absent[:, 1:]]))
+        return taken
 
 
 def count_tables(counts: AnyMatrix, Y: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:

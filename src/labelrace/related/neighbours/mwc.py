@@ -25,11 +25,12 @@ import scipy.sparse
 
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
-from labelrace.learners import design as columns
 from labelrace.related import stored_rows
 from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.points import Scale
@@ -46,13 +47,13 @@ _STEPS = 8
 class State(NamedTuple):
     """The rows of all windows."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the rows that some window holds, the oldest first.
     X: Annotated[StoredRows, "_n=w", "_m=m"]
     Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
     thresholds: Annotated[FloatArray, "l", "inf"]  # from which score on each label is predicted
-    batches: Annotated[float, ">=0"]  # batches learned
+    batches: float  # batches learned
 
 
 class Derived(NamedTuple):
@@ -82,13 +83,13 @@ class MWC(Algorithm[State]):
         no_rows = stored_rows.store(np.zeros((0, schema.n_features)))
         no_labels = stored_rows.store(scipy.sparse.csr_array((0, schema.n_labels)))
         thresholds = np.full(schema.n_labels, _FIRST_THRESHOLD)
-        return State(schema.n_values, points.unit_scale(schema.n_values), no_rows, no_labels, thresholds, 0.0)
+        return State(schema.kinds, points.unit_scale(schema.n_features), no_rows, no_labels, thresholds, 0.0)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Choose thresholds by the batch, then take its rows into the windows."""
-        n_values = columns.widest_values(state.n_values, X)
+        kinds = state.kinds.widened(X)
         if state.batches == 0:
-            state = state._replace(scale=points.range_scale(n_values, X))
+            state = state._replace(scale=points.range_scale(kinds.n_values == 0, X))
         thresholds = state.thresholds
         if self.adapts and state.batches > 0:
             shares = self.scores(self.derive(state) if derived is None else derived, X)
@@ -99,7 +100,7 @@ class MWC(Algorithm[State]):
         held[-self.n_absent :] = True
         indices = np.flatnonzero(held)
         return State(
-            n_values,
+            kinds,
             state.scale,
             stored_rows.store(rows[indices]),
             stored_rows.store(labels[indices]),
@@ -113,15 +114,15 @@ class MWC(Algorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Find out what the windows hold."""
-        X = stored_rows.as_matrix(state.X, len(state.n_values))
-        P = points.to_points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
+        X = stored_rows.as_matrix(state.X, len(state.kinds))
+        P = points.to_points(state.scale, X, state.kinds, sparse=scipy.sparse.issparse(X))
         labels = dense(stored_rows.as_matrix(state.Y, len(state.thresholds))) > 0
         return Derived(state, P, labels, self._members(labels))
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute each label's share of the nearest rows in its windows."""
         P, n_labels = derived.points, derived.labels.shape[1]
-        Q = points.to_points(derived.state.scale, X, derived.state.n_values, sparse=scipy.sparse.issparse(P))
+        Q = points.to_points(derived.state.scale, X, derived.state.kinds, sparse=scipy.sparse.issparse(P))
         errors, result = search.rounding_errors(P, Q), np.empty((X.shape[0], n_labels))
         for block in search.blocks(X.shape[0], max(P.shape[0], n_labels)):
             order = search.order_by_distance(search.squared_distances(P, Q[block]), errors[block])
@@ -155,16 +156,17 @@ class MWC(Algorithm[State]):
         """Bring the shares into (0, 1)."""
         return soft_clip(self.scores(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far; the newest rows are their windows."""
-        known = self.adapts and state.batches > 1
-        threshold = NOWHERE if known else _FIRST_THRESHOLD
-        return state._replace(thresholds=columns.pad_rows(state.thresholds, n_labels, threshold))
+    def take(self, state: State, moves: Moves) -> State:
+        """Move labels and features; the newest rows are the windows of new labels.
 
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far; scaled by their range in the first batch, they do not count."""
-        scale = points.grow_scale(state.scale, n_values, 0.0 if state.batches else 1.0)
-        return state._replace(n_values=columns.appended(state.n_values, n_values), scale=scale)
+        New features were 0: scaled by their range in the first batch, they do not count.
+        """
+        taken, labels = super().take(state, moves), moves.source("l", len(state.thresholds))
+        taken = taken._replace(scale=points.take(state.scale, moves, 0.0 if state.batches else 1.0))
+        if labels is not None:
+            new = NOWHERE if self.adapts and state.batches > 1 else _FIRST_THRESHOLD
+            taken = taken._replace(thresholds=np.where(labels < 0, new, taken.thresholds))
+        return taken
 
 
 def in_window(present: BoolArray, size: int) -> BoolArray:

@@ -11,9 +11,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.base import axes
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 # Coordinates beyond this have no square, nor have the inverses of widths below its inverse.
 _FARTHEST = 1e100
@@ -22,46 +24,44 @@ _FARTHEST = 1e100
 class Scale(NamedTuple):
     """How features become coordinates."""
 
-    n_values: Annotated[IntArray, "m", ">=0"]  # number of values of each nominal feature, 0 for a numeric one
     # What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
     low: Annotated[FloatArray, "m"]
-    width: Annotated[FloatArray, "m", ">=0"]
+    width: Annotated[FloatArray, "m"]
 
 
-def unit_scale(n_values: IntArray) -> Scale:
+def unit_scale(n_features: int) -> Scale:
     """Make the scale that takes features as they are."""
-    return Scale(n_values, np.zeros(len(n_values)), np.ones(len(n_values)))
+    return Scale(np.zeros(n_features), np.ones(n_features))
 
 
-def range_scale(n_values: IntArray, X: AnyMatrix) -> Scale:
+def range_scale(is_numeric: BoolArray, X: AnyMatrix) -> Scale:
     """Make the scale that divides each numeric feature by its range in ``X``, the first batch."""
     low, high = X.min(axis=0), X.max(axis=0)
     if scipy.sparse.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    numeric = n_values == 0
-    return Scale(n_values, np.where(numeric, low, 0.0), np.where(numeric, high - low, 1.0))
+    return Scale(np.where(is_numeric, low, 0.0), np.where(is_numeric, high - low, 1.0))
 
 
-def grow_scale(scale: Scale, n_values: IntArray, width: float) -> Scale:
-    """Add features that were 0 so far; ``width`` is what numeric ones are divided by."""
-    new = columns.appended(scale.n_values, n_values)[len(scale.low) :]
-    return Scale(
-        np.concatenate([scale.n_values, new]),
-        np.concatenate([scale.low, np.zeros(len(new))]),
-        np.concatenate([scale.width, np.where(new > 0, 1.0, width)]),
-    )
+def take(scale: Scale, moves: Moves, new_width: float) -> Scale:
+    """Move features; new ones have been 0, and numeric ones of them are divided by ``new_width``."""
+    taken: Scale = axes.take(scale, moves)
+    if moves.kinds is None:
+        return taken
+    width = np.where(moves.kinds.n_values > 0, 1.0, new_width)
+    return taken._replace(width=np.where(moves.sources["m"] < 0, width, taken.width))
 
 
-def to_points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -> AnyMatrix:
+def to_points(scale: Scale, X: AnyMatrix, kinds: FeatureKinds, *, sparse: bool) -> AnyMatrix:
     """Turn rows into points whose Euclidean distance is wanted, dense or sparse.
 
-    ``n_values`` counts the values of nominal features, new ones included: more than two become indicators.
+    Nominal features with more than two values become indicators.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.array([[1.0, 7.0], [3.0, 7.0]])
-    >>> to_points(range_scale(np.array([0, 0]), X), np.array([[2.0, 9.0]]), np.array([0, 0]), sparse=False)
+    >>> scale = range_scale(np.array([True, True]), X)
+    >>> to_points(scale, np.array([[2.0, 9.0]]), FeatureKinds.numbers(2), sparse=False)
     array([[0.5, 0. ]])
     """
     # The inverse of less would be infinite.
@@ -74,13 +74,13 @@ def to_points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -
         result = scipy.sparse.csr_array((scaled, result.indices, result.indptr), X.shape)
     else:
         result = _clipped((dense(X) - scale.low) * inverse)
-    many = np.flatnonzero(n_values > 2)
+    many = np.flatnonzero(kinds.n_values > 2)
     if not len(many):
         return result
-    result = result[:, np.setdiff1d(np.arange(len(n_values)), many)]
+    result = result[:, np.setdiff1d(np.arange(len(kinds)), many)]
     codes = dense(X[:, many])
     # Where two codes differ, two indicators do. Each is there twice, as a half: four quarters are one exactly.
-    parts = [0.5 * (codes[:, [i]] == np.tile(np.arange(n_values[j]), 2)) for i, j in enumerate(many)]
+    parts = [0.5 * (codes[:, [i]] == np.tile(np.arange(kinds.n_values[j]), 2)) for i, j in enumerate(many)]
     if sparse:
         return scipy.sparse.hstack([result, *parts], format="csr")
     return np.hstack([result, *parts])

@@ -28,13 +28,13 @@ import scipy.sparse
 from scipy.special import expit
 
 from labelrace.base.algorithm import why_no_table
+from labelrace.base.axes import SUM
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.linalg import is_even_or_more
 from labelrace.base.schema import Schema
-from labelrace.learners import design as columns
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 
 class State(NamedTuple):
@@ -42,8 +42,8 @@ class State(NamedTuple):
 
     learners: Annotated[NaiveBayesState, "t=l"]  # binary relevance's sums
     # Rows for which the first level predicted label i, a row, while label j, a column, was there.
-    together: Annotated[FloatArray, "l l", ">=0"]
-    predicted: Annotated[FloatArray, "l", ">=0"]  # rows for which the first level predicted each label
+    together: Annotated[FloatArray, "l l", SUM]
+    predicted: Annotated[FloatArray, "l", SUM]  # rows for which the first level predicted each label
 
 
 class Derived(NamedTuple):
@@ -65,7 +65,7 @@ class Stack(BankAlgorithm[State]):
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of two levels that have seen nothing."""
         n_labels = schema.n_labels
-        return State(self.bank.init(schema.n_values, n_labels), np.zeros((n_labels, n_labels)), np.zeros(n_labels))
+        return State(self.bank.init(schema.kinds, n_labels), np.zeros((n_labels, n_labels)), np.zeros(n_labels))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch: the first level predicts it, both levels learn it."""
@@ -105,30 +105,9 @@ class Stack(BankAlgorithm[State]):
         """Turn log odds into probabilities."""
         return expit(self.scores(derived, X))
 
-    def merge(self, one: State, other: State) -> State:
-        """Add the sums of two states."""
-        learners = self.bank.merge(one.learners, other.learners)
-        return State(learners, one.together + other.together, one.predicted + other.predicted)
-
-    def emptied(self, state: State) -> State:
-        """Make the state that has learned nothing, but knows what a first batch settled."""
-        empty = np.zeros_like(state.together), np.zeros_like(state.predicted)
-        return State(self.bank.emptied(state.learners), *empty)
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order."""
-        learners = self.bank.reordered(state.learners, labels, features)
-        return State(learners, state.together[np.ix_(labels, labels)], state.predicted[labels])
-
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for the labels: the table would be too large."""
         return why_no_table("the second level is", n_labels)
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far, and never predicted."""
-        new = n_labels - len(state.predicted)
-        learners = self.bank.grow_components(state.learners, n_labels)
-        return State(learners, np.pad(state.together, (0, new)), columns.pad_rows(state.predicted, n_labels))
 
 
 def checked_learner(learner: Any) -> NaiveBayes:

@@ -18,32 +18,33 @@ ensemble. ACML (2009). The formula of the weights is reconstructed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import parameters
+from labelrace.base import axes, parameters
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
-from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.related import stacked_states, stored_rows
 from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.points import Scale
 from labelrace.related.stacking import mbr
 from labelrace.related.stored_rows import StoredRows
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 
 class State(NamedTuple):
     """The newest stacks, and the newest batch."""
 
-    # All stacks, the oldest first: every array has one more axis, the first, but for ``n_values``.
+    # All stacks, the oldest first: every array has one more axis, the first.
     stacks: Annotated[mbr.State, "stacked K"]
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the newest batch.
@@ -58,7 +59,7 @@ class Derived(NamedTuple):
     weights: FloatArray  # (K, l): static weights, as numbers of rows
     right: FloatArray  # (K, n, l): which cells of the newest batch each stack has right
     # The newest batch, for distances.
-    n_values: IntArray
+    kinds: FeatureKinds
     scale: Scale
     points: AnyMatrix
 
@@ -87,7 +88,7 @@ class Chunks(Algorithm[State]):
         no_labels = stored_rows.store(scipy.sparse.csr_array((0, schema.n_labels)))
         return State(
             empty,
-            points.unit_scale(schema.n_values),
+            points.unit_scale(schema.n_features),
             stored_rows.store(np.zeros((0, schema.n_features))),
             no_labels,
         )
@@ -95,34 +96,31 @@ class Chunks(Algorithm[State]):
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Train a stack on the batch, and drop the oldest if there are enough."""
         stacks = [stack for stack in stacked_states.unstack(state.stacks) if stack.learners.rows[-1] > 0]
-        n_values = columns.widest_values(state.stacks.learners.kinds.n_values, X)
-        schema = Schema(FeatureKinds(n_values), None, state.stacks.predicted.shape[1], None)
+        kinds = state.stacks.learners.kinds.widened(X)
+        schema = Schema(kinds, None, state.stacks.predicted.shape[1], None)
         scale = state.scale
         if not stacks and self.dynamic:
             # A binary feature counts as any number does: not at all, if the first batch has one value of it.
-            scale = points.range_scale(np.where(n_values > 2, n_values, 0), X)
+            scale = points.range_scale(kinds.n_values <= 2, X)
         stacks.append(self.stack.update(self.stack.init(schema, np.random.default_rng(0)), X, Y))
         labels = stored_rows.store(scipy.sparse.csr_array(Y))
         return State(self._stack_newest(stacks, self.size), scale, stored_rows.store(X), labels)
 
     def _stack_newest(self, stacks: list[mbr.State], size: int) -> mbr.State:
         """Stack the newest states, with room in each for all nominal values that any has."""
-        widest, bank = np.max([stack.learners.kinds.n_values for stack in stacks], axis=0), self.stack.bank
-        for index, stack in enumerate(stacks):
-            if (stack.learners.kinds.n_values < widest).any():
-                wider = bank.merge(stack.learners, bank.init(widest, len(stack.predicted)))
-                stacks[index] = stack._replace(learners=wider)
-        stacked: mbr.State = stacked_states.stack(stacks[-size:])
-        return stacked._replace(learners=stacked.learners._replace(kinds=FeatureKinds(widest)))
+        widest = reduce(FeatureKinds.joined, (stack.learners.kinds for stack in stacks))
+        wider = [self.stack.take(stack, Moves(stack.learners.kinds.moves(widest), widest)) for stack in stacks[-size:]]
+        stacked: mbr.State = stacked_states.stack(wider)
+        return stacked
 
     def derive(self, state: State) -> Derived:
         """Derive all stacks, and how right each is about the newest batch."""
-        n_values, n_labels = state.stacks.learners.kinds.n_values, state.stacks.predicted.shape[1]
-        X, Y = stored_rows.as_matrix(state.X, len(n_values)), dense(stored_rows.as_matrix(state.Y, n_labels))
+        kinds, n_labels = state.stacks.learners.kinds, state.stacks.predicted.shape[1]
+        X, Y = stored_rows.as_matrix(state.X, len(kinds)), dense(stored_rows.as_matrix(state.Y, n_labels))
         stacks = [self.stack.derive(stack) for stack in stacked_states.unstack(state.stacks)]
         right = np.stack([self.stack.predict(stack, X) == (Y > 0) for stack in stacks]).astype(float)
-        P = points.to_points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
-        return Derived(stacks, right.sum(axis=1), right, n_values, state.scale, P)
+        P = points.to_points(state.scale, X, kinds, sparse=scipy.sparse.issparse(X))
+        return Derived(stacks, right.sum(axis=1), right, kinds, state.scale, P)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Add up the weighted votes, 1 for a label and -1 against it."""
@@ -140,7 +138,7 @@ class Chunks(Algorithm[State]):
     def _nearest(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Make the matrix that adds up over the nearest rows of the newest batch."""
         P = derived.points
-        Q = points.to_points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
+        Q = points.to_points(derived.scale, X, derived.kinds, sparse=scipy.sparse.issparse(P))
         indices = search.nearest(P, Q, self.k)
         return search.selection(indices, P.shape[0])
 
@@ -156,16 +154,11 @@ class Chunks(Algorithm[State]):
         """Return why there is no room for the labels: the tables would be too large."""
         return self.stack.why_too_many_labels(n_labels)
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far to every stack."""
-        grown = [self.stack.grow_labels(stack, n_labels) for stack in stacked_states.unstack(state.stacks)]
-        return state._replace(stacks=self._stack_newest(grown, self.size))
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far to every stack; in distances they do not count."""
-        grown = [self.stack.grow_features(stack, n_values) for stack in stacked_states.unstack(state.stacks)]
-        scale = points.grow_scale(state.scale, n_values, 0.0)
-        return state._replace(stacks=self._stack_newest(grown, self.size), scale=scale)
+    def take(self, state: State, moves: Moves) -> State:
+        """Move labels and features in every stack; in distances, new features do not count."""
+        of_stacks = partial(stacked_states.take, self.stack.take)
+        taken: State = axes.take(state, moves, stacks=of_stacks, scale=partial(points.take, new_width=0.0))
+        return taken
 
 
 class MBRChunksClassifier(OnlineClassifier):

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 MAX_CUTS = 51
 # Comparisons done at once.
@@ -26,7 +26,9 @@ _CELLS = 2**23
 class CutPoints(NamedTuple):
     """Cut points with the rows between them."""
 
-    at: Annotated[FloatArray, "m _c", "inf"]  # cut points of each feature, sorted; infinity where there are fewer
+    at: Annotated[
+        FloatArray, "m _c", "inf", "new inf"
+    ]  # cut points of each feature, sorted; infinity where there are fewer
     # Rows above the cut point before, up to this one; in the last column those above all of them.
     rows: Annotated[FloatArray, "m _c+1"]
     sums: Annotated[FloatArray, "m _c+1 l"]  # of these, the rows with each label
@@ -107,14 +109,9 @@ def _with_new_values(cuts: CutPoints, X: FloatArray, room: IntArray) -> CutPoint
     return CutPoints(at, grown.rows, grown.sums)
 
 
-def grow_labels(cuts: CutPoints, n_new: int) -> CutPoints:
-    """Add labels that were absent so far."""
-    return cuts._replace(sums=np.pad(cuts.sums, ((0, 0), (0, 0), (0, n_new))))
-
-
-def grow_features(cuts: CutPoints, n_features: int, rows: float, sums: FloatArray) -> CutPoints:
-    """Add features that were 0 in all rows, with their number and labels."""
-    new = empty(n_features - len(cuts.at), cuts.sums.shape[2], cuts.at.shape[1])
-    if rows > 0:
-        new.at[:, 0], new.rows[:, 0], new.sums[:, 0] = 0.0, rows, sums
-    return CutPoints(*(np.concatenate([old, added]) for old, added in zip(cuts, new, strict=True)))
+def with_zeros(cuts: CutPoints, is_new: BoolArray, rows: FloatArray, sums: FloatArray) -> CutPoints:
+    """Let new features have been 0 in all rows, of which the number is given, and that of each label."""
+    at, rows_between, sums_between = (part.copy() for part in cuts)
+    at[is_new, 0] = np.where(rows > 0, 0.0, np.inf)
+    rows_between[is_new, 0], sums_between[is_new, 0] = rows, sums
+    return CutPoints(at, rows_between, sums_between)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base import parameters
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions import drift
@@ -41,11 +42,11 @@ class State(NamedTuple):
     """The forest, and the detectors of its trees."""
 
     # The forest, as `mlht.State` has it.
-    n_values: Annotated[IntArray, "m", "values"]
+    kinds: FeatureKinds
     nodes: Annotated[TreeArrays, "T=@n_trees"]
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any
-    rows: Annotated[float, ">=0"]  # rows learned
+    rows: float  # rows learned
     # Of each tree the detector's means, variances and sizes of recent batches, the newest last.
     errors: Annotated[FloatArray, "T 3 32"]
     batches: Annotated[IntArray, "T", "<33"]  # how many of these there are

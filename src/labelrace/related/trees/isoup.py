@@ -31,14 +31,16 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import parameters
+from labelrace.base import axes, parameters
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
-from labelrace.learners import design as columns
-from labelrace.related.stacked_states import map_stacked, stack, unstack
+from labelrace.related import stacked_states
+from labelrace.related.stacked_states import stack, unstack
 from labelrace.related.trees import cut_points, leaf_linear, tree
 from labelrace.related.trees.cut_points import CutPoints
 from labelrace.related.trees.leaf_linear import FeatureMoments, LeafModel
@@ -65,7 +67,7 @@ class Leaf(NamedTuple):
 class State(NamedTuple):
     """The tree."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds
     # The nodes, and the leaves among them.
     nodes: Annotated[TreeArrays, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
@@ -99,7 +101,7 @@ class ISOUPTree(Algorithm[State]):
         m, n_labels = schema.n_features, schema.n_labels
         leaf = _new_leaf(m, np.zeros(()), np.zeros(n_labels), leaf_linear.empty(m if self.linear else -1, n_labels))
         moments = FeatureMoments(np.zeros(()), np.zeros(m), np.zeros(m))
-        return State(schema.n_values, tree.single_leaves(), stack([leaf]), moments)
+        return State(schema.kinds, tree.single_leaves(), stack([leaf]), moments)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
@@ -110,7 +112,7 @@ class ISOUPTree(Algorithm[State]):
         builder.learn(builder.roots[0], X, np.arange(X.shape[0]), partial(self._learn_leaf, builder, _Batch(X, Y, Z)))
         room = max(leaf.cuts.at.shape[1] for leaf in builder.leaves)
         leaves = [leaf._replace(cuts=cut_points.with_room(leaf.cuts, room)) for leaf in builder.leaves]
-        return State(columns.widest_values(state.n_values, X), builder.nodes(), stack(leaves), moments)
+        return State(state.kinds.widened(X), builder.nodes(), stack(leaves), moments)
 
     def _learn_leaf(self, builder: TreeBuilder, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
@@ -205,19 +207,10 @@ class ISOUPTree(Algorithm[State]):
         """Bring the leaves' values into (0, 1)."""
         return soft_clip(self._values(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far: they have merit 0 everywhere, which leaves the best split the best."""
-        new = n_labels - state.leaves.sums.shape[1]
-
-        def grown(leaf: Leaf) -> Leaf:
-            return leaf._replace(
-                sums=np.pad(leaf.sums, (0, new)),
-                old_sums=np.pad(leaf.old_sums, (0, new)),
-                cuts=cut_points.grow_labels(leaf.cuts, new),
-                model=leaf_linear.grow_labels(leaf.model, new),
-            )
-
-        return state._replace(leaves=map_stacked(grown, state.leaves))
+    def take(self, state: State, moves: Moves) -> State:
+        """Move labels and features; new labels have merit 0 everywhere, which leaves the best split the best."""
+        taken: State = axes.take(state, moves, leaves=partial(stacked_states.take, _take_leaf))
+        return taken
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: as in MOA, a constant label makes all splits arbitrary."""
@@ -226,20 +219,6 @@ class ISOUPTree(Algorithm[State]):
     def why_no_new_features(self) -> str | None:
         """Return why features cannot be added: as in MOA, splits may be worth less than nothing."""
         return "in MOA's form a feature that is constant can be the best one" if self.as_moa else None
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far."""
-        m, new = len(n_values), len(n_values) - len(state.n_values)
-
-        def grown(leaf: Leaf) -> Leaf:
-            cuts = cut_points.grow_features(leaf.cuts, m, float(leaf.rows), leaf.sums)
-            return leaf._replace(
-                cuts=cuts, model=leaf_linear.grow_features(leaf.model, m) if self.linear else leaf.model
-            )
-
-        before = state.moments
-        moments = FeatureMoments(before.rows, np.pad(before.mean, (0, new)), np.pad(before.spread, (0, new)))
-        return State(columns.appended(state.n_values, n_values), state.nodes, map_stacked(grown, state.leaves), moments)
 
 
 class _Batch(NamedTuple):
@@ -254,6 +233,15 @@ def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray, model: LeafMo
     """Make a leaf that begins with what a split gives it, and with its parent's model."""
     cuts = cut_points.empty(n_features, len(sums))
     return Leaf(np.zeros(()), np.zeros(len(sums)), np.asarray(rows, dtype=float), sums, cuts, model)
+
+
+def _take_leaf(leaf: Leaf, moves: Moves) -> Leaf:
+    """Move labels and features of a leaf; new features have been 0 in all of its rows."""
+    taken: Leaf = axes.take(leaf, moves)
+    features = moves.source("m", len(leaf.cuts.at))
+    if features is None:
+        return taken
+    return taken._replace(cuts=cut_points.with_zeros(taken.cuts, features < 0, taken.rows, taken.sums))
 
 
 def _mean(leaf: Leaf) -> FloatArray:

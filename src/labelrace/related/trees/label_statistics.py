@@ -14,10 +14,12 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
+from labelrace.base import axes
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.moments import merge_moments
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
-from labelrace.related.stacked_states import map_stacked
+from labelrace.related import stacked_states
 from labelrace.related.trees.tree import AT_MOST, EACH_VALUE, ONE_VALUE
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -36,8 +38,8 @@ class Statistics(NamedTuple):
     # Mean, sum of squared deviations, least and largest value of each numeric feature.
     mean: Annotated[FloatArray, "c d"]
     spread: Annotated[FloatArray, "c d"]
-    low: Annotated[FloatArray, "c d", "inf"]
-    high: Annotated[FloatArray, "c d", "inf"]
+    low: Annotated[FloatArray, "c d", "inf", "new inf"]
+    high: Annotated[FloatArray, "c d", "inf", "new -inf"]
     counts: Annotated[FloatArray, "c i"]  # rows with each value but the first of every nominal feature
 
 
@@ -50,17 +52,16 @@ class Leaf(NamedTuple):
     statistics: Statistics  # those of the features, over the rows that came since the leaf began
 
 
-def empty(n_values: IntArray, n_columns: int) -> Statistics:
+def empty(kinds: FeatureKinds, n_columns: int) -> Statistics:
     """Make the statistics of no rows."""
-    shape = (n_columns, int((n_values == 0).sum()))
+    shape = (n_columns, kinds.n_numeric)
     zeros = np.zeros(shape)
-    n_indicators = int((n_values[n_values > 0] - 1).sum())
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    return Statistics(np.zeros(n_columns), zeros, zeros, low, high, np.zeros((n_columns, n_indicators)))
+    return Statistics(np.zeros(n_columns), zeros, zeros, low, high, np.zeros((n_columns, kinds.n_indicators)))
 
 
 def update(
-    statistics: Statistics, X: AnyMatrix, Y: AnyMatrix, n_values: IntArray, *, in_order: bool = False
+    statistics: Statistics, X: AnyMatrix, Y: AnyMatrix, kinds: FeatureKinds, *, in_order: bool = False
 ) -> Statistics:
     """Add rows; ``Y`` is in compressed columns, with a column of ones last if all rows are counted.
 
@@ -73,12 +74,11 @@ def update(
     rows = statistics.rows.copy()
     rows[seen] += np.diff(Y.indptr)[seen]
     counts = statistics.counts
-    if n_values.any():
-        indicators = columns.indicators(columns.nominal(X, n_values), n_values[n_values > 0])
-        counts = counts + dense(Y.T @ indicators)
+    if not kinds.all_numeric:
+        counts = counts + dense(Y.T @ kinds.indicators(kinds.nominal(X)))
     parts = [part.copy() for part in statistics[1:5]]
-    if not n_values.all():
-        for block, values in _blocks(columns.numeric(X, n_values), Y.nnz):
+    if not kinds.all_nominal:
+        for block, values in _blocks(kinds.numeric(X), Y.nnz):
             if in_order:
                 _add_in_order(parts, block, statistics.rows.copy(), values, Y.tocsr())
             else:
@@ -130,43 +130,20 @@ def _extend(parts: list[FloatArray], block: slice, gathered: FloatArray, starts:
     highs[seen] = np.maximum(highs[seen], np.maximum.reduceat(gathered, starts, axis=0))
 
 
-def widen_leaves(leaves: Leaf, n_values: IntArray, wider: IntArray) -> Leaf:
-    """Make room in stacked leaves for nominal values that had not occurred."""
-    if (n_values == wider).all():
-        return leaves
-    n_numeric = int((n_values == 0).sum())
-    moved = columns.places(n_values, wider)[n_numeric:] - n_numeric
-    before = leaves.statistics.counts
-    counts = np.zeros((*before.shape[:-1], int((wider[wider > 0] - 1).sum())))
-    counts[..., moved] = before
-    return leaves._replace(statistics=leaves.statistics._replace(counts=counts))
+def take(leaves: Leaf, moves: Moves) -> Leaf:
+    """Move labels and features of stacked leaves; new labels were absent so far, and new features 0."""
+    return stacked_states.take(_take_leaf, leaves, moves)
 
 
-def grow_labels(statistics: Statistics, n_new: int, *, before_last: bool) -> Statistics:
-    """Add labels that were absent so far, before the last column if that stands for all rows."""
-    end = len(statistics.rows) - before_last
-    fill = (0.0, 0.0, 0.0, np.inf, -np.inf, 0.0)
-    return Statistics(
-        *(np.insert(part, [end] * n_new, value, axis=0) for part, value in zip(statistics, fill, strict=True))
-    )
-
-
-def grow_leaves(leaves: Leaf, n_values: IntArray) -> Leaf:
-    """Add features that were 0 in all rows to stacked leaves."""
-
-    def grown(leaf: Leaf) -> Leaf:
-        return leaf._replace(statistics=_with_features(leaf.statistics, n_values))
-
-    return map_stacked(grown, leaves)
-
-
-def _with_features(statistics: Statistics, n_values: IntArray) -> Statistics:
-    wider = empty(n_values, len(statistics.rows))
-    both = zip(statistics[1:], wider[1:], strict=True)
-    mean, spread, low, high, counts = (np.concatenate([old, new[:, old.shape[1] :]], axis=1) for old, new in both)
-    for part in (low, high):
-        part[:, statistics.low.shape[1] :][statistics.rows > 0] = 0.0
-    return Statistics(statistics.rows, mean, spread, low, high, counts)
+def _take_leaf(leaf: Leaf, moves: Moves) -> Leaf:
+    taken: Leaf = axes.take(leaf, moves)
+    features = moves.source("d", leaf.statistics.low.shape[1])
+    if features is None:
+        return taken
+    statistics = taken.statistics
+    is_zero = np.logical_and.outer(statistics.rows > 0, features < 0)
+    low, high = (np.where(is_zero, 0.0, part) for part in (statistics.low, statistics.high))
+    return taken._replace(statistics=statistics._replace(low=low, high=high))
 
 
 Entropy = Callable[[FloatArray], FloatArray]
@@ -183,7 +160,7 @@ class BestSplits(NamedTuple):
 
 
 def best_splits(
-    statistics: Statistics, n_values: IntArray, whole: float, weigh: Entropy, entropy: Entropy
+    statistics: Statistics, kinds: FeatureKinds, whole: float, weigh: Entropy, entropy: Entropy
 ) -> BestSplits:
     """Find the best split on each feature.
 
@@ -191,8 +168,8 @@ def best_splits(
     ----------
     statistics : Statistics
         What the leaf knows.
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
+    kinds : FeatureKinds
+        The kinds of the features.
     whole : float
         The entropy of the leaf.
     weigh, entropy : callables
@@ -207,8 +184,8 @@ def best_splits(
         gains = whole - (shares * entropy(branches)).sum(axis=-1)
         return np.where((shares > _LEAST_SHARE).sum(axis=-1) >= 2, gains, -np.inf)
 
-    best_of = BestSplits(np.full(len(n_values), -np.inf), np.full(len(n_values), AT_MOST), np.zeros(len(n_values)))
-    numeric = np.flatnonzero(n_values == 0)
+    best_of = BestSplits(np.full(len(kinds), -np.inf), np.full(len(kinds), AT_MOST), np.zeros(len(kinds)))
+    numeric = kinds.numeric_features
     size = max(1, _CELLS // (20 * len(statistics.rows)))
     for start in range(0, len(numeric), size):
         block = slice(start, start + size)
@@ -216,7 +193,7 @@ def best_splits(
         merit = np.where(inside, gain(_sides(statistics, block, thresholds)), -np.inf)
         best, at = merit.argmax(axis=1), np.arange(len(merit))
         best_of.merit[numeric[block]], best_of.threshold[numeric[block]] = merit[at, best], thresholds[at, best]
-    for features, values in columns.value_groups(n_values):
+    for features, values in kinds.value_groups:
         counts = _value_counts(statistics, values - len(numeric))
         merit, kind, threshold = gain(counts), EACH_VALUE, np.full(len(features), float(counts.shape[2]))
         best_of.merit[features], best_of.kind[features], best_of.threshold[features] = merit, kind, threshold
@@ -230,15 +207,14 @@ def best_splits(
     return best_of
 
 
-def branches(statistics: Statistics, n_values: IntArray, feature: int, kind: float, threshold: float) -> FloatArray:
+def branches(statistics: Statistics, kinds: FeatureKinds, feature: int, kind: float, threshold: float) -> FloatArray:
     """Compute the rows of each label, (branches, K), that a split expects in its branches."""
     if kind == AT_MOST:
-        column = int((n_values[:feature] == 0).sum())
+        column = int(np.searchsorted(kinds.numeric_features, feature))
         sides = _sides(statistics, slice(column, column + 1), np.full((1, 1), threshold))
         return np.ascontiguousarray(sides[:, 0, 0].T)
-    before = n_values[:feature]
-    first = int((before[before > 0] - 1).sum())
-    counts = _value_counts(statistics, first + np.arange(n_values[feature] - 1)[None])
+    first = FeatureKinds(kinds.n_values[:feature]).n_indicators
+    counts = _value_counts(statistics, first + np.arange(kinds.n_values[feature] - 1)[None])
     if kind == ONE_VALUE:
         counts = _against_the_rest(counts)[:, :, int(threshold)]
     return np.ascontiguousarray(counts[:, 0].T)

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from scipy.special import expit
 
+from labelrace.base import axes
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.sparse import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
-from labelrace.related import stored_rows
-from labelrace.related.stacked_states import map_stacked, stack, unstack
+from labelrace.related import stacked_states, stored_rows
+from labelrace.related.stacked_states import stack, unstack
 from labelrace.related.stored_rows import StoredRows
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -34,12 +38,12 @@ class LeafLearner(ABC):
     state_type: ClassVar[Any]
 
     @abstractmethod
-    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Any:
+    def init(self, kinds: FeatureKinds, n_labels: int, n_leaves: int) -> Any:
         """Make the state of leaves that have seen nothing."""
 
     @abstractmethod
-    def unpack(self, state: Any, n_values: IntArray, Y: AnyMatrix) -> tuple[Any, list[Any]]:
-        """Return what leaves share while a batch is learned, and each leaf's part; ``n_values`` is then the tree's."""
+    def unpack(self, state: Any, kinds: FeatureKinds, Y: AnyMatrix) -> tuple[Any, list[Any]]:
+        """Return what leaves share while a batch is learned, and each leaf's part; ``kinds`` are then the tree's."""
 
     @abstractmethod
     def pack(self, shared: Any, parts: list[Any]) -> Any:
@@ -69,13 +73,9 @@ class LeafLearner(ABC):
         """Turn scores into what a tree of an ensemble says, 0 to 1: by default probabilities."""
         return self.probabilities(scores)
 
-    def grow_labels(self, state: Any, n_labels: int) -> Any:
-        """Add labels that were absent so far, where these matter."""
-        return state
-
-    def grow_features(self, state: Any, n_values: IntArray) -> Any:
-        """Add features that were 0 so far, where these matter."""
-        return state
+    def take(self, state: Any, moves: Moves) -> Any:
+        """Move labels and features, as the fields of the state declare; new ones were absent so far, or 0."""
+        return axes.take(state, moves)
 
 
 class MajorityState(NamedTuple):
@@ -83,7 +83,7 @@ class MajorityState(NamedTuple):
 
     sets: Annotated[StoredRows, "_n=S", "_m=l", "_top=1"]  # the distinct label sets, in the order in which they came
     n_labels: Annotated[float, "=l"]  # number of labels
-    seen: Annotated[FloatArray, "L S", ">=0"]  # rows of each leaf with each label set
+    seen: Annotated[FloatArray, "L S"]  # rows of each leaf with each label set
     leader: Annotated[IntArray, "L", "-1<S"]  # the most frequent set of each leaf, -1 if it has none
     began: Annotated[FloatArray, "L"]  # whether the leaf, or one that it comes from, has had a row
 
@@ -91,7 +91,7 @@ class MajorityState(NamedTuple):
 class BatchLabelSets(NamedTuple):
     """The distinct label sets, and which one each row of a batch has."""
 
-    n_values: IntArray
+    kinds: FeatureKinds
     sets: AnyMatrix
     of_row: IntArray
 
@@ -118,13 +118,13 @@ class MajorityLeaves(SetLeaves):
 
     state_type = MajorityState
 
-    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> MajorityState:
+    def init(self, kinds: FeatureKinds, n_labels: int, n_leaves: int) -> MajorityState:
         """Make leaves that have seen nothing."""
         none = stored_rows.store(scipy.sparse.csr_array((0, n_labels)))
         leader = np.full(n_leaves, -1)
         return MajorityState(none, float(n_labels), np.zeros((n_leaves, 0)), leader, np.zeros(n_leaves))
 
-    def unpack(self, state: MajorityState, n_values: IntArray, Y: AnyMatrix) -> tuple[BatchLabelSets, list[Any]]:
+    def unpack(self, state: MajorityState, kinds: FeatureKinds, Y: AnyMatrix) -> tuple[BatchLabelSets, list[Any]]:
         """Find the label sets of a batch, new ones behind those that are known."""
         known = stored_rows.as_matrix(state.sets, Y.shape[1])
         both = scipy.sparse.vstack([known, Y], format="csr")
@@ -138,7 +138,7 @@ class MajorityLeaves(SetLeaves):
             dtype=np.intp,
         )
         _, first = np.unique(of_row, return_index=True)
-        shared = BatchLabelSets(n_values, both[first], of_row[known.shape[0] :])
+        shared = BatchLabelSets(kinds, both[first], of_row[known.shape[0] :])
         room = len(first) - state.seen.shape[1]
         leaves = zip(state.seen, state.leader, state.began, strict=True)
         return shared, [(np.pad(seen, (0, room)), int(leader), float(began)) for seen, leader, began in leaves]
@@ -175,10 +175,6 @@ class MajorityLeaves(SetLeaves):
         has = np.vstack([sets, np.zeros((1, sets.shape[1]))])[state.leader]
         return share + has - 1.0
 
-    def grow_labels(self, state: MajorityState, n_labels: int) -> MajorityState:
-        """Add labels that no set has."""
-        return state._replace(n_labels=float(n_labels))
-
 
 class BayesState(NamedTuple):
     """Naive Bayes for each label in every leaf, and how it has done."""
@@ -202,17 +198,16 @@ class NaiveBayesLeaves(LeafLearner):
 
     state_type = BayesState
 
-    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> BayesState:
+    def init(self, kinds: FeatureKinds, n_labels: int, n_leaves: int) -> BayesState:
         """Make leaves that have seen nothing."""
-        return stack([BayesState(self.bank.init(n_values, n_labels), np.zeros((2, n_labels)))] * n_leaves)
+        return stack([BayesState(self.bank.init(kinds, n_labels), np.zeros((2, n_labels)))] * n_leaves)
 
-    def unpack(self, state: BayesState, n_values: IntArray, Y: AnyMatrix) -> tuple[BayesState, list[Any]]:
+    def unpack(self, state: BayesState, kinds: FeatureKinds, Y: AnyMatrix) -> tuple[BayesState, list[Any]]:
         """Unpack each leaf, with room for new nominal values."""
-        parts = unstack(state)
-        empty = BayesState(self.bank.init(n_values, Y.shape[1]), np.zeros((2, Y.shape[1])))
-        if (n_values > state.learners.kinds.n_values).any():
-            parts = [part._replace(learners=self.bank.merge(part.learners, empty.learners)) for part in parts]
-        return empty, parts
+        known = state.learners.kinds
+        if kinds is not known:
+            state = self.take(state, Moves(known.moves(kinds), kinds))
+        return BayesState(self.bank.init(kinds, Y.shape[1]), np.zeros((2, Y.shape[1]))), unstack(state)
 
     def pack(self, shared: BayesState, parts: list[Any]) -> BayesState:
         """Stack the leaves."""
@@ -255,20 +250,7 @@ class NaiveBayesLeaves(LeafLearner):
         result: FloatArray = expit(scores)
         return result
 
-    def grow_labels(self, state: BayesState, n_labels: int) -> BayesState:
-        """Add labels that were absent so far; both ways to predict were right about them."""
-        new = n_labels - state.right.shape[2]
-
-        def grown(part: BayesState) -> BayesState:
-            learners = self.bank.grow_components(part.learners, n_labels)
-            return BayesState(learners, np.pad(part.right, ((0, 0), (0, new))))
-
-        return map_stacked(grown, state)
-
-    def grow_features(self, state: BayesState, n_values: IntArray) -> BayesState:
-        """Add features that were 0 so far."""
-
-        def grown(part: BayesState) -> BayesState:
-            return part._replace(learners=self.bank.grow_features(part.learners, n_values))
-
-        return map_stacked(grown, state)
+    def take(self, state: BayesState, moves: Moves) -> BayesState:
+        """Move labels and features; both ways to predict were right about new labels."""
+        taken: BayesState = axes.take(state, moves, learners=partial(stacked_states.take, self.bank.take))
+        return taken

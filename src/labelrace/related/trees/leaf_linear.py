@@ -88,18 +88,3 @@ def _update_block(model: LeafModel, mean: FloatArray, Z: FloatArray, Y: FloatArr
     weights = model.weights + inverse[:, None] * (Z.T @ np.linalg.solve(system, rest))
     precision = model.precision + np.square(Z).sum(axis=0)
     return LeafModel(weights, precision, _DECAY ** len(Z) * model.errors + errors)
-
-
-def grow_labels(model: LeafModel, n_new: int) -> LeafModel:
-    """Add labels that were absent so far."""
-    wider = ((0, 0), (0, n_new))
-    return model._replace(weights=np.pad(model.weights, wider), errors=np.pad(model.errors, wider))
-
-
-def grow_features(model: LeafModel, n_features: int) -> LeafModel:
-    """Add features that were 0 so far; the intercepts stay last."""
-    last = len(model.precision) - 1
-    new = [last] * (n_features - last)
-    return model._replace(
-        weights=np.insert(model.weights, new, 0.0, axis=0), precision=np.insert(model.precision, new, 0.0)
-    )

@@ -36,11 +36,13 @@ from scipy.special import entr
 
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
-from labelrace.related.stacked_states import map_stacked, stack, unstack
+from labelrace.related.stacked_states import stack, unstack
 from labelrace.related.trees import label_statistics, tree
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.related.trees.leaf_learners import LeafLearner, MajorityLeaves, NaiveBayesLeaves
@@ -55,7 +57,7 @@ _ROUNDING = 1e-9
 class State(NamedTuple):
     """The tree, or trees."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds
     nodes: Annotated[TreeArrays, "T=@n_trees"]  # the nodes
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any  # the state of what leaves predict by
@@ -89,21 +91,21 @@ class HoeffdingTree(Algorithm[State]):
         """Whether weights are rows, rather than label occurrences."""
         return self.entropy == "rows"
 
-    def field_types(self) -> Mapping[str, Any]:
-        """Return the type of the leaf learners' state."""
-        return {"learners": self.leaf_learner.state_type}
+    def parts(self) -> Mapping[str, Any]:
+        """Return what knows the leaves, and what they predict by."""
+        return {"leaves": label_statistics, "learners": self.leaf_learner}
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of trees of one leaf each."""
-        leaf = self.new_leaf(schema.n_values, schema.n_labels)
+        leaf = self.new_leaf(schema.kinds, schema.n_labels)
         leaves = stack([leaf] * self.n_trees)
-        learners = self.leaf_learner.init(schema.n_values, schema.n_labels, self.n_trees)
-        return State(schema.n_values, tree.single_leaves(self.n_trees), leaves, learners)
+        learners = self.leaf_learner.init(schema.kinds, schema.n_labels, self.n_trees)
+        return State(schema.kinds, tree.single_leaves(self.n_trees), leaves, learners)
 
-    def new_leaf(self, n_values: IntArray, n_labels: int) -> Leaf:
+    def new_leaf(self, kinds: FeatureKinds, n_labels: int) -> Leaf:
         """Make a leaf that has seen nothing."""
         zero = np.zeros(())
-        return Leaf(np.zeros(n_labels), zero, zero, label_statistics.empty(n_values, n_labels + self.by_rows))
+        return Leaf(np.zeros(n_labels), zero, zero, label_statistics.empty(kinds, n_labels + self.by_rows))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
@@ -114,18 +116,19 @@ class HoeffdingTree(Algorithm[State]):
         self, state: State, X: AnyMatrix, Y: AnyMatrix, rows: list[IntArray], restarted: Sequence[int] = ()
     ) -> State:
         """Let each tree learn some rows, in their order; those of ``restarted`` begin again from one leaf."""
-        n_values = columns.widest_values(state.n_values, X)
-        leaves = unstack(label_statistics.widen_leaves(state.leaves, state.n_values, n_values))
-        shared, learners = self.leaf_learner.unpack(state.learners, n_values, Y)
-        builder = TreeBuilder(state.nodes, list(zip(leaves, learners, strict=True)))
+        kinds, leaves = state.kinds.widened(X), state.leaves
+        if kinds is not state.kinds:
+            leaves = label_statistics.take(leaves, Moves(state.kinds.moves(kinds), kinds))
+        shared, learners = self.leaf_learner.unpack(state.learners, kinds, Y)
+        builder = TreeBuilder(state.nodes, list(zip(unstack(leaves), learners, strict=True)))
         for each in restarted:
-            builder.restart(each, (self.new_leaf(n_values, Y.shape[1]), self.leaf_learner.new_part(shared)))
-        batch = _Batch(X, Y, n_values, shared)
+            builder.restart(each, (self.new_leaf(kinds, Y.shape[1]), self.leaf_learner.new_part(shared)))
+        batch = _Batch(X, Y, kinds, shared)
         for root, chosen in zip(builder.roots, rows, strict=True):
             builder.learn(root, X, chosen, partial(self._learn_leaf, builder, batch))
         grown, taught = zip(*builder.leaves, strict=True)
         packed = self.leaf_learner.pack(shared, list(taught))
-        return State(n_values, builder.nodes(), stack(list(grown)), packed)
+        return State(kinds, builder.nodes(), stack(list(grown)), packed)
 
     def _learn_leaf(self, builder: TreeBuilder, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
@@ -137,13 +140,13 @@ class HoeffdingTree(Algorithm[State]):
             stop = len(rows) if due is None else due + 1
             X, Y = batch.X[rows[:stop]], batch.Y[rows[:stop]]
             learner = self.leaf_learner.update(learner, leaf, X, Y, rows[:stop], batch.shared)
-            leaf = self._with_rows(leaf, X, Y, batch.n_values)
+            leaf = self._with_rows(leaf, X, Y, batch.kinds)
             rows, steps = rows[stop:], steps[stop:]
             if due is not None:
                 leaf = leaf._replace(tried=np.asarray(self._weight(leaf)))
-                split = self._choose_split(leaf, batch.n_values)
+                split = self._choose_split(leaf, batch.kinds)
                 if split is not None:
-                    children = [self._child(branch, batch.n_values) for branch in split.branches]
+                    children = [self._child(branch, batch.kinds) for branch in split.branches]
                     builder.split(node, split, [(child, learner) for child in children])
                     break
             builder.leaves[index] = (leaf, learner)
@@ -164,19 +167,19 @@ class HoeffdingTree(Algorithm[State]):
     def _weight(self, leaf: Leaf) -> float:
         return float(leaf.rows) if self.by_rows else _in_order(leaf.mass)
 
-    def _with_rows(self, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, n_values: IntArray) -> Leaf:
+    def _with_rows(self, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, kinds: FeatureKinds) -> Leaf:
         counted = columns.with_ones(Y) if self.by_rows else Y
-        statistics = label_statistics.update(leaf.statistics, X, counted.tocsc(), n_values, in_order=not self.by_rows)
+        statistics = label_statistics.update(leaf.statistics, X, counted.tocsc(), kinds, in_order=not self.by_rows)
         return Leaf(_added(leaf.mass, Y), leaf.rows + Y.shape[0], leaf.tried, statistics)
 
-    def _child(self, branch: FloatArray, n_values: IntArray) -> Leaf:
+    def _child(self, branch: FloatArray, kinds: FeatureKinds) -> Leaf:
         """Make a child that starts with the expected rows of each label."""
         mass, rows = (branch[:-1], branch[-1]) if self.by_rows else (branch, branch.sum())
-        empty = self.new_leaf(n_values, len(mass))
+        empty = self.new_leaf(kinds, len(mass))
         leaf = empty._replace(mass=mass, rows=np.asarray(rows))
         return leaf._replace(tried=np.asarray(self._weight(leaf)))
 
-    def _choose_split(self, leaf: Leaf, n_values: IntArray) -> Split | None:
+    def _choose_split(self, leaf: Leaf, kinds: FeatureKinds) -> Split | None:
         """Choose the split to be made; None if it is too early to say."""
         seen = np.flatnonzero(leaf.mass > 0)
         if len(seen) < (1 if self.by_rows else 2):
@@ -188,7 +191,7 @@ class HoeffdingTree(Algorithm[State]):
         if self.by_rows and entropy <= 0:
             return None
         scale = entropy if self.by_rows else 1.0
-        splits = label_statistics.best_splits(leaf.statistics, n_values, entropy, self._branch_weight, self._entropy)
+        splits = label_statistics.best_splits(leaf.statistics, kinds, entropy, self._branch_weight, self._entropy)
         merits = splits.merit / scale
         # Of equal merits the feature with the higher number.
         order = np.argsort(merits, kind="stable")
@@ -198,7 +201,7 @@ class HoeffdingTree(Algorithm[State]):
             return None
         feature = int(order[-1])
         kind, threshold = float(splits.kind[feature]), float(splits.threshold[feature])
-        expected = label_statistics.branches(leaf.statistics, n_values, feature, kind, threshold)
+        expected = label_statistics.branches(leaf.statistics, kinds, feature, kind, threshold)
         return Split(kind, feature, threshold, float(splits.merit[feature]), expected)
 
     def _branch_weight(self, branches: FloatArray) -> FloatArray:
@@ -240,24 +243,6 @@ class HoeffdingTree(Algorithm[State]):
         """Turn scores into probabilities, as the leaf learner has them."""
         return self.leaf_learner.probabilities(self.scores(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far: no leaf has a row of them."""
-        new = n_labels - state.leaves.mass.shape[1]
-
-        def grown(leaf: Leaf) -> Leaf:
-            statistics = label_statistics.grow_labels(leaf.statistics, new, before_last=self.by_rows)
-            return leaf._replace(mass=np.pad(leaf.mass, (0, new)), statistics=statistics)
-
-        learners = self.leaf_learner.grow_labels(state.learners, n_labels)
-        return state._replace(leaves=map_stacked(grown, state.leaves), learners=learners)
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far."""
-        n_values = columns.appended(state.n_values, n_values)
-        leaves = label_statistics.grow_leaves(state.leaves, n_values)
-        learners = self.leaf_learner.grow_features(state.learners, n_values)
-        return state._replace(n_values=n_values, leaves=leaves, learners=learners)
-
 
 def _added(mass: FloatArray, Y: AnyMatrix) -> FloatArray:
     """Add rows of labels one after the other, so that sums are rounded alike however batches are cut."""
@@ -275,7 +260,7 @@ class _Batch(NamedTuple):
 
     X: AnyMatrix
     Y: AnyMatrix
-    n_values: IntArray
+    kinds: FeatureKinds
     shared: Any
 
 

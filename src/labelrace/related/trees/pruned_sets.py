@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.base import axes
+from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense, stacked
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 class ClassTree(NamedTuple):
     """The tree of classes of one leaf, as `mlht.State` has it, without learners."""
 
-    n_values: Annotated[IntArray, "m", "values"]
+    kinds: FeatureKinds
     nodes: Annotated[TreeArrays, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
 
@@ -90,11 +92,11 @@ class PrunedSetLeaves(SetLeaves):
     counter: ClassVar[MajorityLeaves] = MajorityLeaves()
     state_type = PrunedSetsState
 
-    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> PrunedSetsState:
+    def init(self, kinds: FeatureKinds, n_labels: int, n_leaves: int) -> PrunedSetsState:
         """Make leaves that have seen nothing."""
-        part = self._empty(None, n_values)
+        part = self._empty(None, kinds)
         return PrunedSetsState(
-            self.counter.init(n_values, n_labels, n_leaves),
+            self.counter.init(kinds, n_labels, n_leaves),
             stored_rows.store(part.X),
             part.sets,
             np.zeros(n_leaves + 1, dtype=np.intp),
@@ -102,17 +104,17 @@ class PrunedSetLeaves(SetLeaves):
             (part.tree,) * n_leaves,
         )
 
-    def _empty(self, majority: Any, n_values: IntArray) -> _Part:
-        start = self.trees.init(Schema(FeatureKinds(n_values), None, self.max_classes, None), np.random.default_rng(0))
-        nothing = ClassTree(start.n_values, start.nodes, start.leaves)
+    def _empty(self, majority: Any, kinds: FeatureKinds) -> _Part:
+        start = self.trees.init(Schema(kinds, None, self.max_classes, None), np.random.default_rng(0))
+        nothing = ClassTree(start.kinds, start.nodes, start.leaves)
         return _Part(
-            majority, np.zeros((0, len(n_values))), np.zeros(0, dtype=np.intp), np.full(self.max_classes, -1), nothing
+            majority, np.zeros((0, len(kinds))), np.zeros(0, dtype=np.intp), np.full(self.max_classes, -1), nothing
         )
 
-    def unpack(self, state: PrunedSetsState, n_values: IntArray, Y: AnyMatrix) -> tuple[BatchLabelSets, list[_Part]]:
+    def unpack(self, state: PrunedSetsState, kinds: FeatureKinds, Y: AnyMatrix) -> tuple[BatchLabelSets, list[_Part]]:
         """Find the label sets of a batch, and unpack each leaf."""
-        shared, counted = self.counter.unpack(state.majority, n_values, Y)
-        rows, bounds = stored_rows.as_matrix(state.X, len(n_values)), state.starts.tolist()
+        shared, counted = self.counter.unpack(state.majority, kinds, Y)
+        rows, bounds = stored_rows.as_matrix(state.X, len(kinds)), state.starts.tolist()
         parts = [
             _Part(each, rows[start:stop], state.sets[start:stop], classes, tree)
             for each, start, stop, classes, tree in zip(
@@ -129,12 +131,12 @@ class PrunedSetLeaves(SetLeaves):
             np.concatenate([part.sets for part in parts]),
             np.cumsum([0, *(len(part.sets) for part in parts)]),
             np.stack([part.classes for part in parts]),
-            tuple(_widened(part.tree, shared.n_values) for part in parts),
+            tuple(_widened(part.tree, shared.kinds) for part in parts),
         )
 
     def new_part(self, shared: BatchLabelSets) -> _Part:
         """Make a leaf that has seen nothing."""
-        return self._empty(self.counter.new_part(shared), shared.n_values)
+        return self._empty(self.counter.new_part(shared), shared.kinds)
 
     def update(self, part: _Part, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, rows: IntArray, shared: Any) -> _Part:
         """Count label sets; keep rows until there are classes, then let their tree learn."""
@@ -165,7 +167,7 @@ class PrunedSetLeaves(SetLeaves):
         ones = (np.ones(len(has_class)), classes[has_class], np.arange(len(has_class) + 1))
         Y = scipy.sparse.csr_array(ones, shape=(len(has_class), self.max_classes))
         after = self.trees.update(self._state(part.tree), X[has_class], Y)
-        return part._replace(tree=ClassTree(after.n_values, after.nodes, after.leaves))
+        return part._replace(tree=ClassTree(after.kinds, after.nodes, after.leaves))
 
     def _state(self, tree: ClassTree) -> Any:
         return self.trees.state_type(*tree, ClassLeavesState(float(len(tree.leaves.rows))))
@@ -190,16 +192,11 @@ class PrunedSetLeaves(SetLeaves):
         scores: FloatArray = derived.share[leaf] + derived.sets[sets] - 1.0
         return scores
 
-    def grow_labels(self, state: PrunedSetsState, n_labels: int) -> PrunedSetsState:
-        """Add labels that no set has."""
-        return state._replace(majority=self.counter.grow_labels(state.majority, n_labels))
-
-    def grow_features(self, state: PrunedSetsState, n_values: IntArray) -> PrunedSetsState:
-        """Add features that were 0 so far."""
-        trees = (
-            ClassTree(n_values, tree.nodes, label_statistics.grow_leaves(tree.leaves, n_values)) for tree in state.trees
-        )
-        return state._replace(trees=tuple(trees))
+    def take(self, state: PrunedSetsState, moves: Moves) -> PrunedSetsState:
+        """Move labels and features; no set has a new label."""
+        trees = tuple(_take_tree(tree, moves) for tree in state.trees)
+        taken: PrunedSetsState = axes.take(state, moves, trees=lambda *_: trees)
+        return taken
 
 
 def frequent(counts: IntArray, max_classes: int) -> IntArray:
@@ -215,9 +212,16 @@ def frequent(counts: IntArray, max_classes: int) -> IntArray:
     return np.flatnonzero(counts > limit)
 
 
-def _widened(tree: ClassTree, n_values: IntArray) -> ClassTree:
+def _take_tree(tree: ClassTree, moves: Moves) -> ClassTree:
+    """Move the features of a tree of classes; its labels are the classes, which stay."""
+    sources = {axis: source for axis, source in moves.sources.items() if axis != "l"}
+    taken: ClassTree = axes.take(tree, Moves(sources, moves.kinds), leaves=label_statistics.take)
+    return taken
+
+
+def _widened(tree: ClassTree, kinds: FeatureKinds) -> ClassTree:
     """Give a tree of classes room for new nominal values."""
-    return ClassTree(n_values, tree.nodes, label_statistics.widen_leaves(tree.leaves, tree.n_values, n_values))
+    return tree if tree.kinds is kinds else _take_tree(tree, Moves(tree.kinds.moves(kinds), kinds))
 
 
 class ClassLeavesState(NamedTuple):
@@ -232,11 +236,11 @@ class ClassLeaves(LeafLearner):
 
     state_type = ClassLeavesState
 
-    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> ClassLeavesState:
+    def init(self, kinds: FeatureKinds, n_labels: int, n_leaves: int) -> ClassLeavesState:
         """Make leaves."""
         return ClassLeavesState(float(n_leaves))
 
-    def unpack(self, state: ClassLeavesState, n_values: IntArray, Y: AnyMatrix) -> tuple[None, list[Any]]:
+    def unpack(self, state: ClassLeavesState, kinds: FeatureKinds, Y: AnyMatrix) -> tuple[None, list[Any]]:
         """Return nothing for each leaf."""
         return None, [None] * int(state.n_leaves)
 
