@@ -40,7 +40,7 @@ def compress(
     # One copy, of what may be as large as the budget.
     learners = learners._replace(weights=np.asarray(learners.weights))
     weights, intercepts, n_labels = learners.weights, learners.intercepts, len(learners.intercepts)
-    empty = algorithm.empty(learners.scaling.n_values, n_labels)
+    empty = algorithm.empty(learners.scaling.kinds, n_labels)
     codes = hashed_codes.matrix(n_labels, len(empty.decoder.total))
     coded, Z, U = _coded(algorithm.bank, learners, monitor, codes, X)
     is_fitted = len(U) >= _FEWEST_ROWS

@@ -29,6 +29,7 @@ from labelrace.base import missing_labels, parameters, threads
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm, Shares
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense_floats, with_last_rows
@@ -69,7 +70,7 @@ class Recent(NamedTuple):
 
     def matrix(self, learners: RLSState) -> AnyMatrix:
         """Make a matrix of the rows, sparse if the data is."""
-        rows = scipy.sparse.csr_array(tuple(self), (len(self.indptr) - 1, len(learners.scaling.n_values)))
+        rows = scipy.sparse.csr_array(tuple(self), (len(self.indptr) - 1, len(learners.scaling.kinds)))
         return rows.toarray() if learners.scaling.length else rows
 
 
@@ -109,11 +110,11 @@ class LabelRace(BankAlgorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing."""
-        return self._empty(schema.n_values, schema.n_labels)
+        return self._empty(schema.kinds, schema.n_labels)
 
-    def _empty(self, n_values: IntArray, n_labels: int) -> State:
+    def _empty(self, kinds: FeatureKinds, n_labels: int) -> State:
         monitor = monitoring.init(n_labels, by_label=self.aim == "macro_f1")
-        return State(self.bank.init(n_values, n_labels), monitor, 0.0, Recent.empty())
+        return State(self.bank.init(kinds, n_labels), monitor, 0.0, Recent.empty())
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
@@ -123,13 +124,13 @@ class LabelRace(BankAlgorithm[State]):
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
         with threads.limited(X.shape[0]):
             if learners is None:
-                return self._begin(state.learners.scaling.n_values, X, Y)
+                return self._begin(state.learners.scaling.kinds, X, Y)
             return self._continue(state._replace(learners=learners), X, Y, derived)
 
-    def _begin(self, n_values: IntArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+    def _begin(self, kinds: FeatureKinds, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn a batch from nothing; where its weights would not fit the budget, keep it for the successor."""
         first, others = split_first_batch(X.shape[0])
-        state = self._empty(n_values, Y.shape[1])
+        state = self._empty(kinds, Y.shape[1])
         if not self._fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
             return state._replace(learners=state.learners._replace(warm_up=WarmUp.empty().with_batch(X, Y)))
         begun = self._start(state, X[first], Y[first])
@@ -177,7 +178,7 @@ class LabelRace(BankAlgorithm[State]):
     def with_zero_weights(self, state: State) -> State:
         """Make a state of zero weights, with the same columns, scaling and penalty."""
         learners = self.bank.with_zero_weights(state.learners)
-        return self._empty(learners.scaling.n_values, len(learners.intercepts))._replace(learners=learners)
+        return self._empty(learners.scaling.kinds, len(learners.intercepts))._replace(learners=learners)
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class LabelRace(BankAlgorithm[State]):
             if len(kept.indptr) == 1:
                 return None
             X, Y = kept.rows(scipy.sparse.csr_array((0, schema.n_features)), n_labels)
-            return self.successor.update(self.successor.empty(learners.scaling.n_values, n_labels), X, Y)  # type: ignore[attr-defined]
+            return self.successor.update(self.successor.empty(learners.scaling.kinds, n_labels), X, Y)  # type: ignore[attr-defined]
         is_growing = n_labels > len(learners.intercepts)
         if self._fits(learners.in_use / _OVERFULL if is_growing else learners.in_use, n_labels):
             return None
@@ -256,23 +257,9 @@ class LabelRace(BankAlgorithm[State]):
 
     # --- Labels and features ------------------------------------------------------------------------------------------
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far."""
-        return state._replace(
-            learners=self.bank.grow_components(state.learners, n_labels),
-            monitor=monitoring.grow(state.monitor, n_labels),
-        )
-
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order."""
-        learners = self.bank.reordered(state.learners, labels, features)
-        return state._replace(
-            learners=learners, monitor=monitoring.reordered(state.monitor, labels), recent=Recent.empty()
-        )
 
     # --- What the classifier shows ------------------------------------------------------------------------------------
 

@@ -46,12 +46,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import missing_labels, parameters, threads
+from labelrace.base import axes, missing_labels, parameters, threads
 from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.sparse import dense, dense_floats
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling
 from labelrace.linear.blocks import DenseBlock, SparseBlock
@@ -98,7 +97,7 @@ class RLSState(NamedTuple):
     intercept_extra_precision: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
     rows: Annotated[float, ">=0"]  # rows learned so far
     # Rows learned before each target was first other than 0; infinite where it never was.
-    first_seen: Annotated[FloatArray, "t", "inf"]
+    first_seen: Annotated[FloatArray, "t", "inf", "new inf"]
     is_recent_label: Annotated[BoolArray, "t"]  # whether a target has the precision of recent labels
     # Rows learned before the group of recent labels began; minus infinity if there was none.
     recent_since: Annotated[float, "inf"]
@@ -274,7 +273,7 @@ class RLS(Bank[RLSState]):
 
     def init(self, kinds: KindsLike, n_components: int) -> RLSState:
         """Make learners that have seen nothing; the first rows decide which columns they have."""
-        return self._zeros(scaling.init(FeatureKinds.of(kinds).n_values, self._dtype), n_components, float(ALPHAS[-1]))
+        return self._zeros(scaling.init(kinds, self._dtype), n_components, float(ALPHAS[-1]))
 
     def _zeros(self, scaled: ScalingState, n_components: int, alpha: float) -> RLSState:
         """Make the state of learners with zero weights on given columns."""
@@ -305,7 +304,7 @@ class RLS(Bank[RLSState]):
         """Count the columns that the first rows need weights for."""
         if scaling.is_sparse(X):
             return len(np.unique(scipy.sparse.csr_array(X).indices))
-        return columns.width(state.scaling.n_values) + self.n_random_features
+        return state.scaling.kinds.width + self.n_random_features
 
     def transform(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Compute the columns that the linear models use."""
@@ -340,21 +339,21 @@ class RLS(Bank[RLSState]):
 
     def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> Start:
         """Learn the first rows exactly: scale them, choose penalty and columns on them, and solve."""
-        n_values, H = columns.widest_values(state.scaling.n_values, X), dense_floats(H)
+        kinds, H = state.scaling.kinds.widened(X), dense_floats(H)
         if self.binary:
             H = missing_labels.fill_with_means(H)
-        start = self._start(X, n_values, H, self.n_random_features)
+        start = self._start(X, kinds, H, self.n_random_features)
         if not start.state.scaling.directions.size:
             return start
-        plain = self._start(X, n_values, H, 0)
+        plain = self._start(X, kinds, H, 0)
         with np.errstate(over="ignore", invalid="ignore"):
             without, error = (np.square(H - self._clipped(one.left_out(H))).sum() for one in (plain, start))
         return plain if without < _CLEARLY * error else start
 
-    def _start(self, X: AnyMatrix, n_values: IntArray, H: FloatArray, n_random_features: int) -> Start:
+    def _start(self, X: AnyMatrix, kinds: FeatureKinds, H: FloatArray, n_random_features: int) -> Start:
         """Scale the first rows and solve for them, with a number of random features if they are dense."""
         rng = np.random.default_rng(self.seed)
-        scaled = scaling.update(scaling.start(X, n_values, n_random_features, rng, self._dtype), X)
+        scaled = scaling.update(scaling.start(X, kinds, n_random_features, rng, self._dtype), X)
         Z, touched = blocks.without_empty_columns(scaling.transform(scaled, X))
         return self._solved(scaled, Z, touched, H)
 
@@ -410,9 +409,10 @@ class RLS(Bank[RLSState]):
 
         ``sparse_block`` computes the products of a block of sparse rows.
         """
-        n_values = columns.widest_values(state.scaling.n_values, X)
-        if n_values is not state.scaling.n_values:
-            state, gathered = self._widened(state, n_values), None
+        known = state.scaling.kinds
+        kinds = known.widened(X)
+        if kinds is not known:
+            state, gathered = self.take(state, Moves(known.moves(kinds), kinds)), None
         if gathered is None:
             gathered = self.gather(state, scaling.transform(state.scaling, X))
         H, extra_precision = np.asarray(dense(H), dtype=self._dtype), state.extra_precision
@@ -543,34 +543,15 @@ class RLS(Bank[RLSState]):
         return with_arrays(projected, weights=np.concatenate(parts))
 
     def take(self, state: RLSState, moves: Moves) -> RLSState:
-        """Move targets and features."""
-        n_features, n_targets = len(state.scaling.n_values), len(state.intercepts)
-        features, targets = moves.source("m", n_features), moves.source("t", n_targets)
-        if moves.kinds is not None and len(moves.kinds) > n_features:
-            state, features = self.grow_features(state, moves.kinds.n_values), None
-        if targets is not None and len(targets) > n_targets:
-            state, targets = self.grow_components(state, len(targets)), None
-        if features is None and targets is None:
-            return state
-        return self.reordered(state, targets, np.arange(n_features) if features is None else features)
-
-    def grow_components(self, state: RLSState, n_components: int) -> RLSState:
-        """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
-        n_new = n_components - len(state.intercepts)
-        grown = state._replace(
-            intercepts=np.pad(state.intercepts, (0, n_new)),
-            first_seen=np.pad(state.first_seen, (0, n_new), constant_values=np.inf),
-            is_recent_label=np.pad(state.is_recent_label, (0, n_new)),
-        )
-        return with_arrays(grown, weights=np.pad(np.asarray(state.weights), ((0, 0), (0, n_new))))
-
-    def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
-        """Add features that were 0 in all rows so far."""
-        return self._widened(state, columns.appended(state.scaling.n_values, n_values))
+        """Move targets and features; new ones were 0 in all rows so far, and their weights are exactly 0."""
+        kinds = state.scaling.kinds if moves.kinds is None else moves.kinds
+        rng = np.random.default_rng([self.seed, len(kinds)])
+        taken: RLSState = axes.take(state, moves, scaling=lambda scaled, moves: scaling.take(scaled, moves, rng))
+        return taken
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
         """Forget what was learned of features, if all are numeric; random features of dense data stay as they are."""
-        if not columns.all_numeric(state.scaling.n_values):
+        if not state.scaling.kinds.all_numeric:
             return state
         return state._replace(
             scaling=scaling.reset(state.scaling, features),
@@ -578,42 +559,6 @@ class RLS(Bank[RLSState]):
             extra_precision=with_rows(state.extra_precision, features, np.zeros((len(features), 2))),
             warm_up=state.warm_up.without(features),
         )
-
-    def reordered(self, state: RLSState, targets: IntArray | None, features: IntArray) -> RLSState:
-        """Put targets and features in another order; a buffer of first rows must have been used up."""
-        scaled, targets = state.scaling, np.arange(len(state.intercepts)) if targets is None else targets
-        design = columns.order_of(scaled.n_values, features).design
-        n_random = scaled.directions.shape[1]
-        order = np.concatenate([design, len(design) + np.arange(n_random)])
-        if scaled.length:
-            scaled = scaling.reordered(scaled, design)
-        moved = state._replace(
-            scaling=scaled._replace(n_values=scaled.n_values[features]),
-            intercepts=state.intercepts[targets],
-            first_seen=state.first_seen[targets],
-            is_recent_label=state.is_recent_label[targets],
-        )
-        weights, extra_precision = (
-            np.asarray(state.weights)[np.ix_(order, targets)],
-            np.asarray(state.extra_precision)[order],
-        )
-        return with_arrays(moved, weights=weights, extra_precision=extra_precision)
-
-    def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
-        """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
-        if state.rows == 0:
-            return self.init(n_values, len(state.intercepts))
-        rng = np.random.default_rng([self.seed, len(n_values)])
-        scaled = scaling.grow(state.scaling, n_values, rng)
-        n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)
-        if not scaled.length and columns.all_numeric(n_values):
-            tables: Any = [VersionedRows.of(one).grown(m) for one in (state.weights, state.extra_precision)]
-            return state._replace(scaling=scaled, weights=tables[0], extra_precision=tables[1])
-        positions = columns.places(state.scaling.n_values, n_values)
-        positions = np.concatenate([positions, m - n_random + np.arange(n_random)])
-        weights, extra_precision = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
-        weights[positions], extra_precision[positions] = np.asarray(state.weights), np.asarray(state.extra_precision)
-        return with_arrays(state._replace(scaling=scaled), weights=weights, extra_precision=extra_precision)
 
 
 def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precision: Array | None = None) -> RLSState:
