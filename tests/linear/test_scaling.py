@@ -295,7 +295,7 @@ def mixed(rng, n_values, n):
 def grow(state, n_values):
     """Add features behind the others."""
     kinds = FeatureKinds(np.asarray(n_values))
-    return scaling.take(state, Moves(state.kinds.moves(kinds), kinds), some_rng())
+    return scaling.take(state, Moves(state.kinds.moves(kinds), kinds))
 
 
 def positions(before, after):

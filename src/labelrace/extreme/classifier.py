@@ -352,7 +352,7 @@ class HashedRace(BankAlgorithm[State]):
         """
         taken: State = super().take(state, moves)
         labels = moves.source("l", len(state.decoder.sums))
-        if _keep_numbers(labels) and _keep_numbers(moves.source("m", len(state.learners.scaling.n_values))):
+        if _keep_numbers(labels) and _keep_numbers(moves.source("m", len(state.learners.scaling.kinds))):
             return taken
         lists = postings.renumbered(taken.postings, labels)
         return taken._replace(table=residual_table.init(len(state.table)), postings=lists)

@@ -39,7 +39,7 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -544,9 +544,7 @@ class RLS(Bank[RLSState]):
 
     def take(self, state: RLSState, moves: Moves) -> RLSState:
         """Move targets and features; new ones were 0 in all rows so far, and their weights are exactly 0."""
-        kinds = state.scaling.kinds if moves.kinds is None else moves.kinds
-        rng = np.random.default_rng([self.seed, len(kinds)])
-        taken: RLSState = axes.take(state, moves, scaling=lambda scaled, moves: scaling.take(scaled, moves, rng))
+        taken: RLSState = axes.take(state, moves, scaling=partial(scaling.take, seed=self.seed))
         return taken
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:

@@ -347,13 +347,13 @@ def reset(state: ScalingState, features: IntArray) -> ScalingState:
     return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
 
 
-def take(state: ScalingState, moves: Moves, rng: np.random.Generator) -> ScalingState:
-    """Move columns; new ones were zero for as long as others are known, and ``rng`` draws their random directions."""
+def take(state: ScalingState, moves: Moves, seed: int = 0) -> ScalingState:
+    """Move columns; new ones were zero for as long as others are known, and ``seed`` is that of their directions."""
     taken: ScalingState = axes.take(state, moves)
     source = moves.source("M", len(state.rows)) if state.length else None
     if source is None or (source >= 0).all():
         return taken
-    is_new, directions = source < 0, taken.directions
+    is_new, directions, rng = source < 0, taken.directions, np.random.default_rng([seed, len(taken.kinds)])
     drawn = rng.normal(size=directions.shape).astype(directions.dtype)
     return taken._replace(
         rows=np.where(is_new, state.rows.max(initial=0.0), taken.rows),
