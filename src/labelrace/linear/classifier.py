@@ -147,21 +147,20 @@ class LabelRace(BankAlgorithm[State]):
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
-        linear = self.bank.derive(state.learners) if derived is None else derived.learners
-        gathered = self.bank.gather(state.learners, scaling.transform(linear.scaling, X, linear.scales))
+        learners, Y = state.learners, dense_floats(Y)
+        scales = None if derived is None else derived.learners.scales
+        gathered = self.bank.gather(learners, scaling.transform(learners.scaling, X, scales))
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
-        sampled, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
+        sampled = gathered.Z if isinstance(some, slice) else gathered.Z[some]
         scores = np.asarray(sampled @ gathered.weights)
-        scores += linear.intercepts
-        monitor = monitoring.observe(state.monitor, scores, dense_floats(labels))
+        scores += learners.intercepts.astype(scores.dtype)
+        monitor = monitoring.observe(state.monitor, scores, Y[some])
         is_drift = self.detects_drift and monitor.drift is not state.monitor.drift and drift.is_found(monitor.drift)
         if is_drift:
             monitor = monitor._replace(drift=drift.init())
-            forgetful = self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT)
-            learners = self.bank.learn(forgetful, X, Y)
-        else:
-            learners = self.bank.learn(state.learners, X, Y, gathered=gathered)
+            learners, gathered = self.bank.forget(self.bank.rescale(learners, X), drift.KEPT), None
+        learners = self.bank.learn(learners, X, Y, gathered=gathered)
         return self._with_recent_rows(State(learners, monitor, state.n_drifts + is_drift, state.recent), X)
 
     def learn_held_out(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:

@@ -159,7 +159,10 @@ def _learn_block(
     errors = h - z @ work.weights
     errors -= work.intercepts
     if binary:
-        errors = _hinged(errors, h)
+        # Neither scores beyond their target, below 0 or above 1, nor labels that are not known have an error.
+        errors = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
+        if np.isnan(errors.sum()):
+            errors[np.isnan(h)] = 0.0
     block, steps = (sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)), []
     for group in range(2 if len(recent) else 1):
         precision = alpha + work.extra_precision[block.touched, group]
@@ -186,14 +189,6 @@ def _learn_block(
         work.weights[:, recent] += change
     block.add_transposed(work.weights, variance, solution)
     np.add(work.intercepts, shift, out=work.intercepts)
-
-
-def _hinged(errors: Array, h: Array) -> Array:
-    """Leave out the errors of scores beyond their target, below 0 or above 1, and of labels that are not known."""
-    hinged = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
-    if np.isnan(hinged.sum()):
-        hinged[np.isnan(h)] = 0.0
-    return hinged
 
 
 def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:

@@ -139,7 +139,9 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
             # Missing values count as the mean so far, and so change nothing.
             X = np.where(np.isnan(X), np.where(state.rows > 0, state.mean, _known_means(X)), X)
             mean, squares = _moments(X)
-        state = _with_recent(state, len(X), mean, squares)
+        _, recent_mean, recent_square = _pooled(
+            state.recent_rows, state.recent_mean, state.recent_square, len(X), mean, squares
+        )
         if is_first:
             X = _without_first_outliers(X)
             mean, squares = _moments(X)
@@ -148,11 +150,21 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
             if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
                 # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
                 mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
-        added = _pooled(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
-        rows, mean, square = _started(state, X, added)
+        moments = _pooled(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
+        is_constant = (state.rows >= MIN_ROWS) & (state.square <= (CONSTANT * state.mean) ** 2 * state.rows)
+        if is_constant.any():
+            moments = _started(state, X, np.flatnonzero(is_constant), moments)
+        rows, mean, square = moments
     if not isfinite(square.sum()):
         raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
-    return state._replace(rows=rows, mean=mean, square=square)
+    return state._replace(
+        rows=rows,
+        mean=mean,
+        square=square,
+        recent_rows=state.recent_rows + len(X),
+        recent_mean=recent_mean,
+        recent_square=recent_square,
+    )
 
 
 def _pooled(
@@ -161,12 +173,6 @@ def _pooled(
     """Pool the moments of two parts about their common mean (Chan, Golub and LeVeque, 1979)."""
     rows, step = before + n, batch_mean - mean
     return rows + np.zeros_like(mean), mean + step * (n / rows), square + batch_square + step**2 * (before * n / rows)
-
-
-def _with_recent(state: ScalingState, n: int, mean: FloatArray, squares: FloatArray) -> ScalingState:
-    """Add a batch's moments to those of recent rows."""
-    _, mean, square = _pooled(state.recent_rows, state.recent_mean, state.recent_square, n, mean, squares)
-    return state._replace(recent_rows=state.recent_rows + n, recent_mean=mean, recent_square=square)
 
 
 def _with_recent_counts(state: ScalingState, n_rows: int, n_filled: int) -> ScalingState:
@@ -192,22 +198,19 @@ def _without_first_outliers(X: FloatArray) -> FloatArray:
 
 
 def _started(
-    state: ScalingState, X: FloatArray, added: tuple[FloatArray, FloatArray, FloatArray]
+    state: ScalingState, X: FloatArray, constant: IntArray, moments: tuple[FloatArray, FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Begin the moments of columns that have been constant with their first row that differs."""
-    least = CONSTANT * np.abs(state.mean)
-    constant = np.flatnonzero((state.rows >= MIN_ROWS) & (state.square <= least**2 * state.rows))
-    if len(constant):
-        values = X[:, constant]
-        since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least[constant], axis=0)
-        starts = since.any(axis=0)
-        constant, since, values = constant[starts], since[:, starts], values[:, starts]
-        n = since.sum(axis=0)
-        mean = np.where(since, values, 0.0).sum(axis=0) / n
-        square = np.square(np.where(since, values - mean, 0.0)).sum(axis=0)
-        for known, own in zip(added, (n, mean, square), strict=True):
-            known[constant] = own
-    return added
+    least, values = CONSTANT * np.abs(state.mean[constant]), X[:, constant]
+    since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least, axis=0)
+    starts = since.any(axis=0)
+    constant, since, values = constant[starts], since[:, starts], values[:, starts]
+    n = since.sum(axis=0)
+    mean = np.where(since, values, 0.0).sum(axis=0) / n
+    square = np.square(np.where(since, values - mean, 0.0)).sum(axis=0)
+    for known, own in zip(moments, (n, mean, square), strict=True):
+        known[constant] = own
+    return moments
 
 
 def revised(state: ScalingState) -> ScalingState:
