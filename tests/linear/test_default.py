@@ -31,9 +31,8 @@ class Naive:
     def begin(self, X, Y):
         self.monitor, self.waiting = monitoring.init_counts(self.n_labels), []
         filled = np.where(np.isnan(Y), np.nanmean(np.vstack([Y, np.zeros_like(Y[:1]) * np.nan]), axis=0), Y)
-        start = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
-        self.learners = start.state
-        self.monitor = monitoring.update_counts(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
+        self.learners, ridge = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
+        self.monitor = monitoring.update_counts(self.monitor, ridge.left_out(np.nan_to_num(filled)), Y)
 
     def go_on(self, X, Y):
         scores = self.scores(X)

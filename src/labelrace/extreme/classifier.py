@@ -178,10 +178,10 @@ class HashedRace(BankAlgorithm[State]):
         filled = missing_labels.without_zeros(missing_labels.fill_with_means(Y))
         k = len(state.decoder.total)
         codes = hashed_codes.encode(filled, k)
-        start = self.bank.start(state.learners, X, codes)
-        U = start.left_out(codes)
+        learners, ridge = self.bank.start(state.learners, X, codes)
+        U = ridge.left_out(codes)
         state = state._replace(
-            learners=start.state._replace(warm_up=WarmUp.of(X, Y)),
+            learners=learners._replace(warm_up=WarmUp.of(X, Y)),
             decoder=code_decoder.update(state.decoder, U, filled),
         )
         derived = self.derive(state)

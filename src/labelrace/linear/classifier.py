@@ -139,11 +139,11 @@ class LabelRace(BankAlgorithm[State]):
     def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
-        start = self.bank.start(state.learners, X, filled)
+        learners, ridge = self.bank.start(state.learners, X, filled)
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        scores, labels = start.left_out(dense_floats(filled), some), dense_floats(Y[some])
+        scores, labels = ridge.left_out(dense_floats(filled), some), dense_floats(Y[some])
         monitor = monitoring.count_rows(state.monitor, scores, labels)._replace(drift=drift.init())
-        return state._replace(learners=start.state._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
+        return state._replace(learners=learners._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
