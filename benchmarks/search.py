@@ -22,7 +22,7 @@ from labelrace.decisions import monitor as monitoring
 from labelrace.decisions import rules
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
-from labelrace.linear import rls, warm_up
+from labelrace.linear import blocks, rls, warm_up
 from labelrace.measures import PAPER_MEASURES, evaluate
 
 SEEDS = 3
@@ -32,8 +32,8 @@ MANY = 10_000_000
 # What is taken away: where a part of the design is, its name there, and what takes its place.
 PARTS: dict[str, tuple[Any, str, Any]] = {
     "exact start": (warm_up, "EXACT_ROWS", 64),
-    "marginal precision": (rls, "_marginal", lambda precision, q, squares: precision + squares),
-    "hinge": (rls, "_hinged", lambda errors, h: np.nan_to_num(errors)),
+    "marginal precision": (blocks, "marginal_precision", lambda precision, q, squares: precision + squares),
+    "hinge": (rls, "_learn_block", lambda *block, binary, learn=rls._learn_block: learn(*block, binary=False)),
     "generations": (rls.RLS, "_with_recent_labels", lambda bank, state, H: state),
     "share of the best": (rules, "OF_BEST", 0.0),
     "offsets": (monitoring, "_MOST_OFFSET", 0.0),

@@ -12,6 +12,8 @@ import labelrace
 from labelrace.base import axes
 from labelrace.exceptions import LimitError, MergeError
 from labelrace.extreme import classifier as hashed
+from labelrace.extreme.compress import project
+from labelrace.linear.rls import RLS
 
 
 def stream(n, n_labels, n_features=300, seed=0):
@@ -168,6 +170,19 @@ def test_a_stream_that_outgrows_its_memory_keeps_its_quality():
     assert forms[-1] is not None
     moved = forms.index(forms[-1])
     assert np.mean(hits[moved : moved + 4]) > 0.9 * np.mean(hits[moved - 4 : moved])
+
+
+def test_learners_of_labels_become_those_of_pseudo_labels():
+    """Linear models of the labels make linear models of any sums of labels."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(700, 12)) * rng.permuted(np.arange(12) < 2 + np.zeros((700, 1)), axis=1)
+    Y, A = (X[:, :3] > 0.5).astype(float), rng.normal(size=(3, 2))
+    bank = RLS(binary=True)
+    state = bank.update(bank.update(bank.init(np.zeros(12, int), 3), X[:600], Y[:600]), X[600:], Y[600:])
+    projected = project(state, A)
+    got = bank.predict(bank.derive(projected), X)
+    np.testing.assert_allclose(got, bank.predict(bank.derive(state), X) @ A, atol=1e-9)
+    assert not projected.is_recent_label.any()
 
 
 def test_what_is_compressed_predicts_what_it_was_made_of():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import labelrace
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.extreme import postings
 from labelrace.linear.versioned import VersionedRows
 
@@ -26,7 +27,7 @@ def batch(rng, n):
 
 def updated(table, Z, precision, Y):
     extra_precision = VersionedRows.taking(np.stack([precision, precision], axis=1))
-    return postings.update(table, Z, np.zeros(M, int), extra_precision, Y)
+    return postings.update(table, Z, FeatureKinds.numbers(M), extra_precision, Y)
 
 
 def by_rarity(Z, row, precision):

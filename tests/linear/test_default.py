@@ -31,9 +31,8 @@ class Naive:
     def begin(self, X, Y):
         self.monitor, self.waiting = monitoring.init_counts(self.n_labels), []
         filled = np.where(np.isnan(Y), np.nanmean(np.vstack([Y, np.zeros_like(Y[:1]) * np.nan]), axis=0), Y)
-        start = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
-        self.learners = start.state
-        self.monitor = monitoring.update_counts(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
+        self.learners, ridge = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
+        self.monitor = monitoring.update_counts(self.monitor, ridge.left_out(np.nan_to_num(filled)), Y)
 
     def go_on(self, X, Y):
         scores = self.scores(X)
@@ -74,6 +73,10 @@ def schema_of(n_labels):
     return Schema(FeatureKinds.numbers(M), None, n_labels, None)
 
 
+def grow(model, state, n_labels, n_wanted):
+    return model.grow(state, schema_of(n_labels), schema_of(n_wanted), np.random.default_rng(0))
+
+
 def learned(model, state, batches, make=np.asarray):
     for X, Y in batches:
         state = model.update(state, X, make(Y))
@@ -87,7 +90,8 @@ def raw(model, state, X):
 
 def arrays(state):
     """Copy all arrays of a state."""
-    return [arrays(part) if isinstance(part, tuple) else np.array(part) for part in state if part is not None]
+    parts = [part.n_values if isinstance(part, FeatureKinds) else part for part in state if part is not None]
+    return [arrays(part) if isinstance(part, tuple) else np.array(part) for part in parts]
 
 
 def flat(parts):
@@ -201,7 +205,7 @@ def test_nothing_is_written_into(kind, aim):
         for X, Y in some_batches(8, [40, 150, 100, 400, 100], N_LABELS[kind], turned=turned, unknown=0.1):
             given, copied = (X.copy(), Y.copy()), arrays(state)
             new = model.update(state, X, Y)
-            model.grow_labels(state, N_LABELS[kind] + 9)
+            grow(model, state, N_LABELS[kind], N_LABELS[kind] + 9)
             np.testing.assert_equal((X, Y), given)
             np.testing.assert_equal(arrays(state), copied)
             state = new
@@ -293,7 +297,7 @@ def test_the_arrival_of_labels_changes_no_other_score(kind, sizes):
     n_labels = N_LABELS[kind]
     state = learned(model, state, some_batches(15, sizes, n_labels), scipy.sparse.csr_array)
     [(X, _)] = some_batches(16, [60], n_labels)
-    grown = model.grow_labels(state, n_labels + 7)
+    grown = grow(model, state, n_labels, n_labels + 7)
     before, after = (model.scores(model.derive(one), X) for one in (state, grown))
     np.testing.assert_allclose(after[:, :n_labels], before, atol=1e-9)
     if kind == "uncompressed":
@@ -305,7 +309,7 @@ def test_labels_that_are_learned_change_no_other_score():
     model, state = start("uncompressed", n_labels=4)
     batches = list(some_batches(17, [600, 200, 200, 200], 6))
     state = learned(model, state, [(X, Y[:, :4]) for X, Y in batches[:2]])
-    grown = model.grow_labels(state, 6)
+    grown = grow(model, state, 4, 6)
     for X, Y in batches[2:]:
         state, grown = model.update(state, X, Y[:, :4]), model.update(grown, X, Y)
     X = batches[0][0]
@@ -334,7 +338,7 @@ def test_labels_that_outgrow_the_memory_are_compressed(grows):
     model = model.successor
     assert len(state.decoder.total) == 10
     if grows == "labels":
-        state = model.grow_labels(state, 15)
+        state = grow(model, state, 11, 15)
     scores = model.scores(model.derive(state), X)
     assert np.corrcoef(before.ravel(), scores[:, :11].ravel())[0, 1] > 0.9
     state = model.update(model.update(state, X, Y), X, Y)
@@ -350,7 +354,7 @@ def test_few_new_labels_beyond_the_memory_are_learned_and_then_compressed():
     batches = list(some_batches(18, [600, 300, 300], 12))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
     assert model.successor_state(state, schema_of(12)) is None
-    grown = model.grow_labels(state, 12)
+    grown = grow(model, state, 11, 12)
     X, Y = batches[2]
     ample = LabelRace(bank, "cardinality", False, max_memory=1e9, n_components=10)
     before = raw(ample, ample.update(grown, X, Y), X)

@@ -85,7 +85,7 @@ def test_new_features_come_before_nominal_ones():
     got = learn_cut(
         bank, X, H, 150, lambda state: bank.grow_features(state, misled), (X[:, :9], H), n_values=n_values[:9]
     )
-    np.testing.assert_array_equal(got.scaling.n_values, n_values)
+    np.testing.assert_array_equal(got.scaling.kinds.n_values, n_values)
     assert_states_close(got, learn_cut(bank, X, H, 150, n_values=n_values))
 
 

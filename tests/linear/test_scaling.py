@@ -8,8 +8,9 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import design as columns
 from labelrace.linear import scaling
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -291,6 +292,21 @@ def mixed(rng, n_values, n):
     return np.column_stack([rng.integers(0, v, n) if v else rng.normal(size=n) + 9 for v in n_values]).astype(float)
 
 
+def grow(state, n_values):
+    """Add features behind the others."""
+    kinds = FeatureKinds(np.asarray(n_values))
+    return scaling.take(state, Moves(state.kinds.moves(kinds), kinds))
+
+
+def positions(before, after):
+    """Find the columns of known features among those of more: all numbers come first, then the indicators."""
+    (known, wanted) = (
+        [(f, 0) for f, v in enumerate(values) if v == 0] + [(f, i) for f, v in enumerate(values) for i in range(1, v)]
+        for values in (before, after)
+    )
+    return [wanted.index(column) for column in known]
+
+
 @settings(max_examples=50, deadline=None)
 @given(SEEDS, N_VALUES, N_VALUES, st.integers(0, 3))
 def test_features_that_were_zero(seed, before, after, n_random):
@@ -300,18 +316,18 @@ def test_features_that_were_zero(seed, before, after, n_random):
     wide = np.array(before + after)
     X = mixed(rng, before, 30)
     n_old, padded = np.array(before), np.hstack([X, np.zeros((30, len(after)))])
-    m_old, m_new = columns.width(n_old), columns.width(wide)
+    m_old, m_new = FeatureKinds(n_old).width, FeatureKinds(wide).width
     state = scaling.update(scaling.start(X, n_old, n_random, rng), X)
-    grown = scaling.grow(state, wide, some_rng())
+    grown = grow(state, wide)
     transformed, then = scaling.transform(grown, padded), scaling.transform(state, X)
-    place = columns.places(n_old, wide)
-    np.testing.assert_array_equal(transformed[:, place], then[:, :m_old])
+    column = positions(n_old, wide)
+    np.testing.assert_array_equal(transformed[:, column], then[:, :m_old])
     np.testing.assert_allclose(transformed[:, m_new:], then[:, m_old:], atol=1e-12)
-    np.testing.assert_array_equal(np.delete(transformed[:, :m_new], place, axis=1), 0)
+    np.testing.assert_array_equal(np.delete(transformed[:, :m_new], column, axis=1), 0)
     none = np.zeros(m_new)
     known = grown._replace(rows=none, mean=none, square=none, recent_rows=0.0, recent_mean=none, recent_square=none)
     known = scaling.update(known, padded)
-    for got, expected in zip(grown, known, strict=True):
+    for got, expected in zip(grown[1:], known[1:], strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)
 
 
@@ -319,7 +335,7 @@ def test_sparse_features_that_were_zero():
     X = np.zeros((3, 10))
     X[:, 1] = [1, 0, 4]
     state = scaling.start(X, np.zeros(10, int), 5, some_rng())
-    grown = scaling.grow(state, np.zeros(12, int), some_rng())
+    grown = grow(state, np.zeros(12, int))
     padded = np.hstack([X, np.zeros((3, 2))])
     np.testing.assert_array_equal(
         scaling.transform(grown, padded).toarray()[:, :10], scaling.transform(state, X).toarray()
@@ -338,4 +354,4 @@ def test_nothing_given_is_changed(assert_pure, make, share):
     learned = assert_pure(scaling.update, state, make(X))
     assert_pure(scaling.update, learned, make(X), 0.5)
     assert_pure(scaling.transform, learned, make(X))
-    assert_pure(scaling.grow, learned, np.zeros(12, int), some_rng())
+    assert_pure(grow, learned, np.zeros(12, int))

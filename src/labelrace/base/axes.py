@@ -302,7 +302,8 @@ def _padded(array: Any, size: int, axis: int, fill: float) -> Any:
     if not isinstance(array, np.ndarray) and axis == 0:
         return array.grown(size)
     widths = [(0, size - length if number == axis else 0) for number, length in enumerate(array.shape)]
-    return np.pad(array, widths, constant_values=fill)
+    padded = np.pad(np.asarray(array), widths, constant_values=fill)
+    return padded if isinstance(array, np.ndarray) else type(array).taking(padded)
 
 
 def _renumbered(entries: Array, source: IntArray | None) -> Array:

@@ -74,7 +74,17 @@ def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = Fa
     columns_of_y = None if is_plain else _label_columns(Y)
     if columns_of_y is not None and known is not None:
         return _aligned(NamedRows(matrix, columns_of_y), schema, known)
-    _refuse_other_columns(matrix.shape[1], schema.n_labels, has_names=known is not None)
+    n_labels, n_known = matrix.shape[1], schema.n_labels
+    if n_labels < n_known:
+        raise ValueError(
+            f"y has {n_labels} labels, but the model has learned with {n_known}: give every batch the same columns, "
+            "and new labels behind them; a data frame or sets of names may leave labels out."
+        )
+    if n_labels > n_known and known is not None:
+        raise ValueError(
+            f"y has {n_labels} labels, but the model has learned with {n_known}, which have names: give new ones names "
+            "too, by a data frame, by sets of names, or by add_labels."
+        )
     names = known if columns_of_y is None else naming.as_array(columns_of_y)
     return Labels(matrix, names, scipy.sparse.issparse(matrix), matrix.dtype)
 
@@ -88,20 +98,6 @@ def _aligned(rows: NamedRows, schema: Schema, known: Array) -> Labels:
 def _refuse_other_rows(Y: AnyMatrix, n_rows: int) -> None:
     if Y.shape[0] != n_rows:
         raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {Y.shape[0]}.")
-
-
-def _refuse_other_columns(n_labels: int, n_known: int, *, has_names: bool) -> None:
-    """Refuse columns that are fewer than known, or more where nobody says what they are called."""
-    if n_labels < n_known:
-        raise ValueError(
-            f"y has {n_labels} labels, but the model has learned with {n_known}: give every batch the same columns, "
-            "and new labels behind them; a data frame or sets of names may leave labels out."
-        )
-    if n_labels > n_known and has_names:
-        raise ValueError(
-            f"y has {n_labels} labels, but the model has learned with {n_known}, which have names: give new ones names "
-            "too, by a data frame, by sets of names, or by add_labels."
-        )
 
 
 def check_label_matrix(Y: Any, n_rows: int, *, allow_missing: bool = False) -> AnyMatrix:
@@ -129,13 +125,12 @@ def check_label_matrix(Y: Any, n_rows: int, *, allow_missing: bool = False) -> A
 def _sparse_labels(Y: Any, allow_missing: bool) -> AnyMatrix:
     if Y.ndim != 2:
         raise ValueError(f"y must have two dimensions, {_TWO}, got {Y.ndim}.")
-    _refuse_kind(Y.dtype)
     reason = why_malformed(Y)
     if reason:
         raise ValueError(f"y is not a valid sparse matrix: {reason}.")
     limits.LABELS.check(Y.shape[1], "y")
     Y = canonical(Y)
-    if not (Y.data == 1).all():
+    if Y.dtype.kind not in "biuf" or not (Y.data == 1).all():
         Y = Y.copy()
         Y.eliminate_zeros()
         _refuse_values(Y.data, allow_missing)
@@ -165,9 +160,7 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
             raise ValueError(
                 "y must hold 0 and 1, got text or objects: give a set of names for each row, for labels by name."
             ) from None
-    _refuse_kind(Y.dtype)
-    if Y.dtype.kind != "b":
-        _refuse_values(Y, allow_missing)
+    _refuse_values(Y, allow_missing)
     return Y.astype(np.float64)
 
 
@@ -181,15 +174,11 @@ def _refuse_rows_without_a_set(Y: Array) -> None:
         )
 
 
-def _refuse_kind(dtype: Any) -> None:
-    """Refuse labels that are no numbers at all, such as dates."""
-    if dtype.kind not in "biuf":
-        raise ValueError(f"y must hold 0 and 1, got values of type {dtype}.")
-
-
 def _refuse_values(values: Array, allow_missing: bool) -> None:
     """Refuse labels other than 0 and 1, and NaN where that is allowed."""
-    if values.dtype.kind in "iu":
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold 0 and 1, got values of type {values.dtype}.")
+    if values.dtype.kind in "biu":
         if values.size and (values.min() < 0 or values.max() > 1):
             wrong = values[(values != 0) & (values != 1)]
             raise ValueError(f"y must hold 0 and 1, got {wrong.flat[0]}.")

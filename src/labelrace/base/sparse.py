@@ -26,7 +26,7 @@ def dense(matrix: AnyMatrix) -> FloatArray:
 
 def dense_floats(matrix: AnyMatrix) -> FloatArray:
     """Return an array of floats, also of a sparse matrix."""
-    return np.asarray(dense(matrix), dtype=float)
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, dtype=float)
 
 
 def why_malformed(X: AnyMatrix) -> str | None:

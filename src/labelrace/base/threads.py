@@ -14,8 +14,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from labelrace.base.locks import one_at_a_time
-
 # Rows from which products are large enough for BLAS to use several threads; fewer are not worth the limit's own time.
 _FEWEST_ROWS = 32
 
@@ -34,11 +32,12 @@ def limited(n_rows: int) -> Iterator[None]:
     if n_rows < _FEWEST_ROWS:
         yield
         return
-    one_at_a_time(_lock, _enter)
+    # On one line each, as in `labelrace.base.locks.one_at_a_time`.
+    with _lock: _enter()  # noqa: E701  # fmt: skip
     try:
         yield
     finally:
-        one_at_a_time(_lock, _leave)
+        with _lock: _leave()  # noqa: E701  # fmt: skip
 
 
 def _enter() -> None:

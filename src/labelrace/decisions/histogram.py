@@ -7,7 +7,7 @@ bins and how many of these labels were present. Older rows count for less: half 
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ COARSE = 8
 # As axes of saved arrays.
 _BINS_AXIS, _LABEL_AXES = str(N_BINS), f"o {N_BINS // COARSE}|0 {N_BINS // COARSE}"
 
+H = TypeVar("H", "ScoreHistogram", "ScoreHistograms")
+
 
 class ScoreHistogram(NamedTuple):
     """Counts over recent rows."""
@@ -37,6 +39,28 @@ class ScoreHistogram(NamedTuple):
     empty_rows: Annotated[float, ">=0"]
 
 
+class ScoreHistograms(NamedTuple):
+    """Three histograms of the same rows, whose scores are adjusted in as many ways."""
+
+    # Each as in `ScoreHistogram`, with an axis before it.
+    seen: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
+    present: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
+    best: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
+    rows: Annotated[float, ">=0"]
+    empty_rows: Annotated[FloatArray, "3", ">=0"]
+
+    @classmethod
+    def empty(cls) -> ScoreHistograms:
+        """Make empty histograms."""
+        none = np.zeros((3, N_BINS))
+        return cls(none, none, none, 0.0, np.zeros(3))
+
+    def of(self, index: int) -> ScoreHistogram:
+        """Return one of the histograms."""
+        seen, present, best = self.seen[index], self.present[index], self.best[index]
+        return ScoreHistogram(seen, present, best, self.rows, float(self.empty_rows[index]))
+
+
 def init() -> ScoreHistogram:
     """Make an empty histogram."""
     return ScoreHistogram(np.zeros(N_BINS), np.zeros(N_BINS), np.zeros(N_BINS), 0.0, 0.0)
@@ -44,44 +68,49 @@ def init() -> ScoreHistogram:
 
 def bins(scores: FloatArray) -> IntArray:
     """Find the bins that scores fall into; what lies outside counts as the outermost, and NaN as the lowest."""
-    found: IntArray = np.fmin(np.fmax((scores - LOW) * (1.0 / WIDTH), 0), N_BINS - 1).astype(np.int32)
-    return found
+    indices: IntArray = np.fmin(np.fmax((scores - LOW) * (1.0 / WIDTH), 0), N_BINS - 1).astype(np.int32)
+    return indices
 
 
-def update(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray, weight: float = 1.0) -> ScoreHistogram:
+def update(histogram: H, scores: FloatArray, labels: FloatArray, weight: float = 1.0) -> H:
     """Count the scores of some rows, and forget some of those before.
 
     Parameters
     ----------
-    histogram : ScoreHistogram
-    scores : (n, l) array
+    histogram : ScoreHistogram or ScoreHistograms
+    scores : (n, l) array, or (3, n, l) array for `ScoreHistograms`
     labels : (n, l) array
         1 and 0, or NaN where it is not known whether the label is present.
     weight : float
         Number of rows that each row stands for.
     """
-    fallen, unknown = bins(scores), np.isnan(labels)
+    shape, size = histogram.seen.shape, histogram.seen.size
+    # Bins of all histograms, one behind the other.
+    cells = bins(scores) + np.arange(0, size, N_BINS, dtype=np.int32)[:, None, None]
+    counted, unknown = cells, np.isnan(labels)
+    empty_rows = np.count_nonzero(~labels.any(axis=1))
     if unknown.any():
-        seen, present = np.bincount(fallen[~unknown], minlength=N_BINS), fallen[labels == 1]
+        counted = cells[:, ~unknown]
         # What is not known is absent as often as its score says.
         absent = np.where(unknown, 1.0 - np.clip(scores, 0.0, 1.0), labels != 1)
-        empty_rows = float(absent.prod(axis=1).sum())
-    else:
-        seen, present = np.bincount(fallen.ravel(), minlength=N_BINS), fallen[labels > 0]
-        empty_rows = float((~labels.any(axis=1)).sum())
-    keep = 0.5 ** (weight * len(scores) / HALF_LIFE)
-    return ScoreHistogram(
+        empty_rows = absent.prod(axis=-1).sum(axis=-1)
+    n = labels.shape[0]
+    keep = 0.5 ** (weight * n / HALF_LIFE)
+    seen = np.bincount(counted.ravel(), minlength=size).reshape(shape)
+    present = np.bincount(cells[:, labels > 0].ravel(), minlength=size).reshape(shape)
+    best = np.bincount(cells.max(axis=-1).ravel(), minlength=size).reshape(shape)
+    return type(histogram)(
         histogram.seen * keep + weight * seen,
-        histogram.present * keep + weight * np.bincount(present, minlength=N_BINS),
-        histogram.best * keep + weight * np.bincount(fallen.max(axis=1), minlength=N_BINS),
-        histogram.rows * keep + weight * len(scores),
+        histogram.present * keep + weight * present,
+        histogram.best * keep + weight * best,
+        histogram.rows * keep + weight * n,
         histogram.empty_rows * keep + weight * empty_rows,
     )
 
 
-def merge(a: ScoreHistogram, b: ScoreHistogram) -> ScoreHistogram:
+def merge(a: H, b: H) -> H:
     """Add what two models have counted."""
-    return ScoreHistogram(
+    return type(a)(
         a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
     )
 
@@ -97,12 +126,6 @@ def init_labels(n_labels: int) -> LabelHistograms:
     """Make an empty histogram for each label."""
     shape = (n_labels, N_BINS // COARSE)
     return LabelHistograms(np.zeros(shape), np.zeros(shape))
-
-
-def grow_labels(counts: LabelHistograms, n_labels: int) -> LabelHistograms:
-    """Add labels without scores."""
-    more = init_labels(n_labels - len(counts.seen))
-    return LabelHistograms(np.vstack([counts.seen, more.seen]), np.vstack([counts.present, more.present]))
 
 
 def update_labels(counts: LabelHistograms, scores: FloatArray, labels: FloatArray) -> LabelHistograms:

@@ -17,7 +17,7 @@ import numpy as np
 
 from labelrace.decisions import drift, histogram, rules
 from labelrace.decisions.drift import DriftState
-from labelrace.decisions.histogram import LabelHistograms, ScoreHistogram
+from labelrace.decisions.histogram import LabelHistograms, ScoreHistograms
 from labelrace.decisions.rules import Rule
 from labelrace.typing import FloatArray, IntArray
 
@@ -35,24 +35,10 @@ _STEP, _STEP_ROWS, _STEP_MORE, _MOST_OFFSET = 0.03, 1000.0, 20.0, 0.15
 _FREQUENCY_HALF_LIFE, _F1_HALF_LIFE = 1000.0, 500.0
 
 
-class Histograms(NamedTuple):
-    """Counts of scores less each of `SHARES` of the offsets: for each share a `ScoreHistogram`."""
-
-    # By share, its ``seen``, ``present`` and ``best``.
-    counts: Annotated[FloatArray, f"3 3 {histogram.N_BINS}", ">=0"]
-    rows: Annotated[float, ">=0"]
-    empty_rows: Annotated[FloatArray, "3", ">=0"]  # by share: of labels that are not known, the score is believed
-
-    def of(self, share: int) -> ScoreHistogram:
-        """Return the histogram of one of the shares."""
-        seen, present, best = self.counts[share]
-        return ScoreHistogram(seen, present, best, self.rows, float(self.empty_rows[share]))
-
-
 class Counts(NamedTuple):
     """What was counted: scores, how often labels are present and chosen, and the F1 of the rows."""
 
-    histograms: Histograms  # counts of the scores less none, half or all of the offsets
+    histograms: ScoreHistograms  # counts of the scores less each of `SHARES` of the offsets
     offsets: Annotated[FloatArray, "o"]  # how far a label's scores are too high
     present: Annotated[FloatArray, "o", ">=0"]  # how often labels were present
     rows: Annotated[float, ">=0"]  # rows that ``present`` comes from, forgotten ones less
@@ -78,19 +64,14 @@ class Decision(NamedTuple):
 
 def init(n_labels: int, *, by_label: bool = False) -> Monitor:
     """Make a monitor that has seen nothing; ``by_label`` where thresholds are to be the labels' own."""
-    return Monitor(
-        init_counts(n_labels), _no_rows(n_labels), histogram.init_labels(n_labels if by_label else 0), drift.init()
-    )
+    labels = histogram.init_labels(n_labels if by_label else 0)
+    return Monitor(init_counts(n_labels), np.zeros((2, 0, n_labels)), labels, drift.init())
 
 
 def init_counts(n_labels: int) -> Counts:
     """Make counts of no rows."""
-    histograms = Histograms(np.zeros((len(SHARES), 3, histogram.N_BINS)), 0.0, np.zeros(len(SHARES)))
+    histograms = ScoreHistograms.empty()
     return Counts(histograms, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0)
-
-
-def _no_rows(n_labels: int) -> FloatArray:
-    return np.zeros((2, 0, n_labels))
 
 
 def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray:
@@ -113,7 +94,7 @@ def observe(monitor: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
         if waiting.shape[1] < _COUNTED_TOGETHER:
             return monitor._replace(waiting=waiting)
         scores, labels = waiting
-    return count_rows(monitor, scores, labels)._replace(waiting=_no_rows(scores.shape[1]))
+    return count_rows(monitor, scores, labels)._replace(waiting=monitor.waiting[:, :0])
 
 
 def count_rows(monitor: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor:
@@ -127,35 +108,24 @@ def count_rows(monitor: Monitor, scores: FloatArray, labels: FloatArray) -> Moni
 
 def update_counts(counts: Counts, scores: FloatArray, labels: FloatArray) -> Counts:
     """Count the scores of some rows that were not learned yet, and their labels; NaN is a label not known."""
-    n, scores = len(scores), rules.adjusted(scores)
-    known, present = ~np.isnan(labels), labels > 0
-    n_present, sizes_present = present.sum(axis=0), present.sum(axis=1)
-    cells, empty_rows, f1, surplus = [], [], [], []
-    for index, share in enumerate(SHARES):
-        before = counts.histograms.of(index)
-        z = scores - share * counts.offsets
-        after = histogram.update(before, z, labels)
-        # Rows are judged by what was known before them, if anything was.
-        rule = rules.make_rule("cardinality", before if before.rows else after, None)
-        chosen = rules.choose(rule, z) & known
-        sizes = chosen.sum(axis=1) + sizes_present
-        cells.append(after[:3])
-        empty_rows.append(after.empty_rows)
-        f1.append(np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum())
-        surplus.append(chosen.sum(axis=0) - n_present)
+    n, present = len(scores), labels > 0
+    n_present = present.sum(axis=0)
+    # Scores less each share of the offsets: (shares, n, l).
+    z = rules.adjusted(scores) - SHARES[:, None, None] * counts.offsets
+    histograms = histogram.update(counts.histograms, z, labels)
+    # Rows are judged by what was known before them, if anything was.
+    known = counts.histograms if counts.histograms.rows else histograms
+    thresholds, floors = rules.cardinality_threshold(known), rules.empty_row_floor(known)
+    chosen = rules.choose_above(z, thresholds[:, None, None], floors[:, None]) & ~np.isnan(labels)
+    sizes = chosen.sum(axis=2) + present.sum(axis=1)
+    f1 = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=2) / np.maximum(sizes, 1), 1.0).sum(axis=1)
+    surplus = chosen[best_share(counts)].sum(axis=0) - n_present
     keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
     frequency, rows = keep * counts.present + n_present, keep * counts.rows + n
-    step = _STEP * surplus[best_share(counts)] / (_STEP_ROWS * frequency / rows + _STEP_MORE)
+    step = _STEP * surplus / (_STEP_ROWS * frequency / rows + _STEP_MORE)
     offsets = np.minimum(np.maximum(counts.offsets + step, -_MOST_OFFSET), _MOST_OFFSET)
     keep = 0.5 ** (n / _F1_HALF_LIFE)
-    return Counts(
-        Histograms(np.array(cells), after.rows, np.array(empty_rows)),
-        offsets,
-        frequency,
-        rows,
-        keep * counts.f1 + np.array(f1),
-        keep * counts.f1_rows + n,
-    )
+    return Counts(histograms, offsets, frequency, rows, keep * counts.f1 + f1, keep * counts.f1_rows + n)
 
 
 def best_share(counts: Counts) -> int:
@@ -171,31 +141,9 @@ def decide(monitor: Monitor, aim: str) -> Decision:
     return Decision(SHARES[share] * monitor.counts.offsets, rule)
 
 
-def grow(monitor: Monitor, n_labels: int) -> Monitor:
-    """Add labels that were absent so far."""
-    n_new, counts, by_label = n_labels - monitor.waiting.shape[2], monitor.counts, monitor.by_label
-    return monitor._replace(
-        counts=counts._replace(offsets=np.pad(counts.offsets, (0, n_new)), present=np.pad(counts.present, (0, n_new))),
-        waiting=np.pad(monitor.waiting, ((0, 0), (0, 0), (0, n_new))),
-        by_label=histogram.grow_labels(by_label, n_labels) if len(by_label.seen) else by_label,
-    )
-
-
-def reordered(monitor: Monitor, labels: IntArray) -> Monitor:
-    """Put labels in another order."""
-    counts, by_label = monitor.counts, monitor.by_label
-    if len(by_label.seen):
-        by_label = LabelHistograms(by_label.seen[labels], by_label.present[labels])
-    return monitor._replace(
-        counts=counts._replace(offsets=counts.offsets[labels], present=counts.present[labels]),
-        waiting=monitor.waiting[:, :, labels],
-        by_label=by_label,
-    )
-
-
 def without_waiting(monitor: Monitor) -> Monitor:
     """Leave out rows that wait to be counted: their scores are those of another model."""
-    return monitor._replace(waiting=_no_rows(monitor.waiting.shape[2]))
+    return monitor._replace(waiting=monitor.waiting[:, :0])
 
 
 def half_at_most(monitor: Monitor) -> Monitor:
@@ -215,16 +163,12 @@ def merge(one: Monitor, other: Monitor) -> Monitor:
     a, b = one.counts, other.counts
     rows = a.rows + b.rows
     share = b.rows / rows if rows else 0.0
-    histograms = Histograms(
-        a.histograms.counts + b.histograms.counts,
-        a.histograms.rows + b.histograms.rows,
-        a.histograms.empty_rows + b.histograms.empty_rows,
-    )
+    histograms = histogram.merge(a.histograms, b.histograms)
     offsets = a.offsets + share * (b.offsets - a.offsets)
     seen, present = one.by_label.seen + other.by_label.seen, one.by_label.present + other.by_label.present
     return Monitor(
         Counts(histograms, offsets, a.present + b.present, rows, a.f1 + b.f1, a.f1_rows + b.f1_rows),
-        _no_rows(one.waiting.shape[2]),
+        one.waiting[:, :0],
         LabelHistograms(seen, present),
         one.drift,
     )

@@ -33,7 +33,15 @@ from functools import cached_property
 import numpy as np
 
 from labelrace.decisions import calibration
-from labelrace.decisions.histogram import COARSE, EDGES, WIDTH, LabelHistograms, ScoreHistogram
+from labelrace.decisions.histogram import (
+    COARSE,
+    EDGES,
+    N_BINS,
+    WIDTH,
+    LabelHistograms,
+    ScoreHistogram,
+    ScoreHistograms,
+)
 from labelrace.typing import BoolArray, FloatArray, IntArray
 
 AIMS = (
@@ -78,7 +86,7 @@ def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None
 
     ``n_missed`` are labels that were present but not among those that had a score.
     """
-    common = cardinality_threshold(counts, n_missed)
+    common = float(cardinality_threshold(counts, n_missed))
     thresholds: FloatArray | float = common
     if aim in ("hamming_loss", "subset_accuracy"):
         even = int(np.searchsorted(calibration.calibrate(counts), 0.5))
@@ -88,10 +96,10 @@ def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None
     elif aim == "macro_f1":
         thresholds = _label_thresholds(counts, by_label)
     empty_rows = min(1.0, counts.empty_rows / (_FEW_EMPTY * counts.rows)) if counts.rows else 1.0
-    return Rule(aim, common, thresholds, empty_row_floor(counts), empty_rows, counts)
+    return Rule(aim, common, thresholds, float(empty_row_floor(counts)), empty_rows, counts)
 
 
-def cardinality_threshold(histogram: ScoreHistogram, n_missed: float = 0.0) -> float:
+def cardinality_threshold(histogram: ScoreHistogram | ScoreHistograms, n_missed: float = 0.0) -> FloatArray:
     """Find the score that has about as many scores above it as there were labels present, some without a score.
 
     Examples
@@ -99,42 +107,41 @@ def cardinality_threshold(histogram: ScoreHistogram, n_missed: float = 0.0) -> f
     >>> import numpy as np
     >>> from labelrace.decisions import histogram
     >>> scores, labels = np.array([[0.9, 0.4, 0.1], [0.8, 0.2, 0.0]]), np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    >>> 0.2 < cardinality_threshold(histogram.update(histogram.init(), scores, labels)) < 0.4
+    >>> bool(0.2 < cardinality_threshold(histogram.update(histogram.init(), scores, labels)) < 0.4)
     True
     """
-    n_present = float(histogram.present.sum()) + n_missed
-    if n_present < _FEW_PRESENT:
-        return _score_with_above(histogram.seen, n_present)
+    n_present = histogram.present.sum(axis=-1) + n_missed
     # How many scores, as a share of the labels present, are to be above the threshold is told by their micro F1.
-    shares = np.cumsum(histogram.seen[::-1]) / n_present
-    f1 = 2.0 * np.cumsum(histogram.present[::-1]) / n_present / (shares + 1.0)
-    near = np.flatnonzero((shares >= _LEAST_SHARE) & (shares <= _LARGEST_SHARE))
-    share = 1.0
-    if len(near):
-        share = float(shares[near[np.argmax(f1[near] - _WORTH_OF_SHARE * np.abs(shares[near] - 1.0))]])
-    return _score_with_above(histogram.seen, n_present * share)
+    at_least_one = np.maximum(n_present, 1.0)[..., None]
+    shares = np.cumsum(histogram.seen[..., ::-1], axis=-1) / at_least_one
+    f1 = 2.0 * np.cumsum(histogram.present[..., ::-1], axis=-1) / at_least_one / (shares + 1.0)
+    is_near = (shares >= _LEAST_SHARE) & (shares <= _LARGEST_SHARE)
+    worth = np.where(is_near, f1 - _WORTH_OF_SHARE * np.abs(shares - 1.0), -np.inf)
+    best = np.take_along_axis(shares, worth.argmax(axis=-1)[..., None], axis=-1)[..., 0]
+    is_told = (n_present >= _FEW_PRESENT) & is_near.any(axis=-1)
+    return _score_with_above(histogram.seen, n_present * np.where(is_told, best, 1.0))
 
 
-def empty_row_floor(histogram: ScoreHistogram) -> float:
+def empty_row_floor(histogram: ScoreHistogram | ScoreHistograms) -> FloatArray:
     """Find the score that has as many rows' best scores below it as there were rows without labels."""
     if not histogram.rows:
-        return np.inf
-    if not histogram.empty_rows:
-        return -np.inf
-    return _score_with_above(histogram.best, histogram.rows - histogram.empty_rows)
+        return np.full_like(histogram.empty_rows, np.inf)
+    floor = _score_with_above(histogram.best, histogram.rows - histogram.empty_rows)
+    return np.where(histogram.empty_rows, floor, -np.inf)
 
 
-def _score_with_above(counts: FloatArray, n_above: float) -> float:
+def _score_with_above(counts: FloatArray, n_above: FloatArray) -> FloatArray:
     """Find the score with a given number of scores above it, which are spread evenly within a bin."""
-    above = np.concatenate([np.cumsum(counts[::-1])[::-1], [0.0]])
-    if n_above >= above[0] > 0:
-        return float(EDGES[0]) - WIDTH
-    if n_above <= 0:
-        return float(EDGES[-1])
+    above = np.zeros((*counts.shape[:-1], N_BINS + 1))
+    np.cumsum(counts[..., ::-1], axis=-1, out=above[..., -2::-1])
     # The last edge with at least as many above.
-    edge = int(np.searchsorted(-above, -n_above, side="right")) - 1
-    inside = counts[edge]
-    return float(EDGES[edge] + WIDTH * ((above[edge] - n_above) / inside if inside else 0.0))
+    edge = np.count_nonzero(above >= np.asarray(n_above)[..., None], axis=-1) - 1
+    index = np.minimum(edge, N_BINS - 1)[..., None]
+    inside = np.take_along_axis(counts, index, axis=-1)[..., 0]
+    surplus = np.take_along_axis(above, index, axis=-1)[..., 0] - n_above
+    score = EDGES[edge] + WIDTH * np.where(inside > 0, surplus / np.where(inside > 0, inside, 1.0), 0.0)
+    is_all = (n_above >= above[..., 0]) & (above[..., 0] > 0)
+    return np.where(is_all, EDGES[0] - WIDTH, np.where(n_above <= 0, EDGES[-1], score))
 
 
 def _best_f1(seen: FloatArray, present: FloatArray) -> FloatArray:
@@ -179,13 +186,26 @@ def choose(rule: Rule, scores: FloatArray) -> BoolArray:
     """Decide which labels to predict, (n, l), by their adjusted scores."""
     if rule.aim in ("example_f1", "example_accuracy"):
         return _choose_by_row(rule, scores)
-    chosen = scores > rule.thresholds
-    has_some = np.logical_or.reduce(chosen, axis=1)
-    if rule.aim in ("cardinality", "subset_accuracy") and not np.logical_and.reduce(has_some):
-        empty_rows = np.flatnonzero(~has_some)
-        best = scores[empty_rows].argmax(axis=1)
-        filled = scores[empty_rows, best] > rule.floor
-        chosen[empty_rows[filled], best[filled]] = True
+    if rule.aim in ("cardinality", "subset_accuracy"):
+        return choose_above(scores, rule.thresholds, rule.floor)
+    return scores > rule.thresholds
+
+
+def choose_above(scores: FloatArray, thresholds: FloatArray | float, floor: FloatArray | float) -> BoolArray:
+    """Choose the labels with scores above a threshold; a row with none gets its best label, if it is above the floor.
+
+    Parameters
+    ----------
+    scores : (n, l) array, or (3, n, l) array of scores that are adjusted in several ways
+    thresholds, floor : float or array
+        Arrays, for such scores, have the shapes (3, 1, 1) and (3, 1).
+    """
+    chosen: BoolArray = scores > thresholds
+    has_some = np.logical_or.reduce(chosen, axis=-1)
+    if not np.logical_and.reduce(has_some, axis=None):
+        empty_rows = np.nonzero(~has_some)
+        best = (*empty_rows, scores[empty_rows].argmax(axis=-1))
+        chosen[best] = scores[best] > np.broadcast_to(floor, has_some.shape)[empty_rows]
     return chosen
 
 

@@ -32,6 +32,7 @@ import scipy.sparse
 from labelrace.base import missing_labels, threads
 from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import as_rows, entry_rows, some_rows
@@ -134,13 +135,13 @@ class HashedRace(BankAlgorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing."""
-        return self.empty(schema.n_values, schema.n_labels)
+        return self.empty(schema.kinds, schema.n_labels)
 
-    def empty(self, n_values: IntArray, n_labels: int) -> State:
+    def empty(self, kinds: FeatureKinds, n_labels: int) -> State:
         """Make the state of a model that has seen nothing."""
-        sizes = sizes_for(self.max_memory, len(n_values), n_labels, self.n_components)
+        sizes = sizes_for(self.max_memory, len(kinds), n_labels, self.n_components)
         return State(
-            self.bank.init(n_values, sizes.n_components),
+            self.bank.init(kinds, sizes.n_components),
             code_decoder.init(n_labels, sizes.n_components),
             residual_table.init(sizes.n_slots),
             postings.init(),
@@ -169,7 +170,7 @@ class HashedRace(BankAlgorithm[State]):
             if learners is not None:
                 return self._continue(state._replace(learners=learners), X, Y, derived)
             first, others = split_first_batch(X.shape[0])
-            begun = self._start(self.empty(state.learners.scaling.n_values, Y.shape[1]), X[first], Y[first])
+            begun = self._start(self.empty(state.learners.scaling.kinds, Y.shape[1]), X[first], Y[first])
             return self._continue(begun, X[others], Y[others], None) if len(others) else begun
 
     def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
@@ -177,17 +178,17 @@ class HashedRace(BankAlgorithm[State]):
         filled = missing_labels.without_zeros(missing_labels.fill_with_means(Y))
         k = len(state.decoder.total)
         codes = hashed_codes.encode(filled, k)
-        start = self.bank.start(state.learners, X, codes)
-        U = start.left_out(codes)
+        learners, ridge = self.bank.start(state.learners, X, codes)
+        U = ridge.left_out(codes)
         state = state._replace(
-            learners=start.state._replace(warm_up=WarmUp.of(X, Y)),
+            learners=learners._replace(warm_up=WarmUp.of(X, Y)),
             decoder=code_decoder.update(state.decoder, U, filled),
         )
         derived = self.derive(state)
         Z, learners = self.bank.transform(derived.learners, X), state.learners
         queries = code_decoder.queries(derived.searched.decoder, U)
         found = search.find(derived.searched, Rows(queries, Z, learners.extra_precision))
-        lists = postings.update(state.postings, Z, learners.scaling.n_values, learners.extra_precision, Y)
+        lists = postings.update(state.postings, Z, learners.scaling.kinds, learners.extra_precision, Y)
         state = state._replace(postings=lists)
         return self._monitored(state, found, Y)._replace(drift=drift.init())
 
@@ -224,9 +225,9 @@ class HashedRace(BankAlgorithm[State]):
         filled = self._filled(searched.decoder, queries, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
         codes = hashed_codes.encode(filled, U.shape[1])
-        n_values = state.learners.scaling.n_values
+        kinds = state.learners.scaling.kinds
         return state._replace(
-            postings=postings.update(state.postings, Z, n_values, extra_precision, Y, columns),
+            postings=postings.update(state.postings, Z, kinds, extra_precision, Y, columns),
             learners=self.bank.learn(state.learners, X, codes, gathered=gathered, sparse_block=CodeBlock),
             decoder=code_decoder.update(state.decoder, U, filled, keep, queries.lengths),
             table=table,
@@ -351,7 +352,7 @@ class HashedRace(BankAlgorithm[State]):
         """
         taken: State = super().take(state, moves)
         labels = moves.source("l", len(state.decoder.sums))
-        if _keep_numbers(labels) and _keep_numbers(moves.source("m", len(state.learners.scaling.n_values))):
+        if _keep_numbers(labels) and _keep_numbers(moves.source("m", len(state.learners.scaling.kinds))):
             return taken
         lists = postings.renumbered(taken.postings, labels)
         return taken._replace(table=residual_table.init(len(state.table)), postings=lists)

@@ -17,7 +17,7 @@ from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import table as residual_table
 from labelrace.extreme.classifier import HashedRace
-from labelrace.linear.rls import RLS, RLSState
+from labelrace.linear.rls import RLS, RLSState, with_arrays
 from labelrace.linear.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -31,6 +31,8 @@ _SAMPLE, _FILLED = 64, 0.05
 # Noise that is added to the codes, as a share of their variance: for rows that have been learned, codes are predicted
 # with too little error, and a decoder fitted to them would overstate every later step of the learners.
 _NOISE = 0.5
+# Columns whose weights are projected at once.
+_PROJECTED = 128
 
 
 def compress(
@@ -40,7 +42,7 @@ def compress(
     # One copy, of what may be as large as the budget.
     learners = learners._replace(weights=np.asarray(learners.weights))
     weights, intercepts, n_labels = learners.weights, learners.intercepts, len(learners.intercepts)
-    empty = algorithm.empty(learners.scaling.n_values, n_labels)
+    empty = algorithm.empty(learners.scaling.kinds, n_labels)
     codes = hashed_codes.matrix(n_labels, len(empty.decoder.total))
     coded, Z, U = _coded(algorithm.bank, learners, monitor, codes, X)
     is_fitted = len(U) >= _FEWEST_ROWS
@@ -68,7 +70,7 @@ def _coded(
     bank: RLS, learners: RLSState, monitor: Monitor, codes: AnyMatrix, X: AnyMatrix
 ) -> tuple[RLSState, AnyMatrix, FloatArray]:
     """Project the learners to codes; return them with what they make of rows, and the codes that they predict."""
-    coded = bank.project(learners, codes)._replace(warm_up=WarmUp.empty())
+    coded = project(learners, codes)._replace(warm_up=WarmUp.empty())
     linear = bank.derive(coded)
     Z = bank.transform(linear, X)
     U = bank.predict_transformed(linear, Z).astype(float)
@@ -79,6 +81,19 @@ def _coded(
     apart = (monitor.counts.present / max(monitor.counts.rows, 1.0)) @ codes - U.mean(axis=0)
     intercepts = (coded.intercepts + apart).astype(coded.intercepts.dtype)
     return coded._replace(intercepts=intercepts), Z, U + apart
+
+
+def project(learners: RLSState, A: AnyMatrix) -> RLSState:
+    """Make learners of the pseudo labels ``Y A`` from learners of the labels ``Y``; none is a recent label."""
+    k = A.shape[1]
+    projected = learners._replace(
+        intercepts=learners.intercepts @ A, first_seen=np.zeros(k), is_recent_label=np.zeros(k, bool)
+    )
+    weights = np.asarray(learners.weights)
+    A = A.astype(weights.dtype)
+    # Some rows at a time: SciPy copies what is multiplied with a sparse array, with rows and columns exchanged.
+    parts = [weights[first : first + _PROJECTED] @ A for first in range(0, max(len(weights), 1), _PROJECTED)]
+    return with_arrays(projected, weights=np.concatenate(parts))
 
 
 def _predicted(Z: AnyMatrix, weights: Array, intercepts: FloatArray) -> Iterator[tuple[int, FloatArray]]:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.extreme.kernels import kernel
-from labelrace.learners import design
 from labelrace.linear.versioned import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, IntArray
 
@@ -49,14 +49,14 @@ def init() -> Any:
 
 
 def update(
-    table: Any, Z: AnyMatrix, n_values: IntArray, extra_precision: Any, Y: AnyMatrix, columns: IntArray | None = None
+    table: Any, Z: AnyMatrix, kinds: FeatureKinds, extra_precision: Any, Y: AnyMatrix, columns: IntArray | None = None
 ) -> Any:
     """Let the rarest features of rows keep the labels that the rows have, if labels are many and rows sparse numbers.
 
     Later rows are newer. ``extra_precision`` is that of the learners, (m, 2), before they learn the rows; or of the
     columns that occur, and ``columns`` tells which of these each non-zero has.
     """
-    if not (scipy.sparse.issparse(Z) and enabled(Y.shape[1]) and design.all_numeric(n_values)):
+    if not (scipy.sparse.issparse(Z) and enabled(Y.shape[1]) and kinds.all_numeric):
         return table
     table = VersionedRows.of(table)
     table = table.grown(Z.shape[1]) if len(table) < Z.shape[1] else table

@@ -29,6 +29,7 @@ from labelrace.base import missing_labels, parameters, threads
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm, Shares
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense_floats, with_last_rows
@@ -69,7 +70,7 @@ class Recent(NamedTuple):
 
     def matrix(self, learners: RLSState) -> AnyMatrix:
         """Make a matrix of the rows, sparse if the data is."""
-        rows = scipy.sparse.csr_array(tuple(self), (len(self.indptr) - 1, len(learners.scaling.n_values)))
+        rows = scipy.sparse.csr_array(tuple(self), (len(self.indptr) - 1, len(learners.scaling.kinds)))
         return rows.toarray() if learners.scaling.length else rows
 
 
@@ -109,11 +110,11 @@ class LabelRace(BankAlgorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing."""
-        return self._empty(schema.n_values, schema.n_labels)
+        return self._empty(schema.kinds, schema.n_labels)
 
-    def _empty(self, n_values: IntArray, n_labels: int) -> State:
+    def _empty(self, kinds: FeatureKinds, n_labels: int) -> State:
         monitor = monitoring.init(n_labels, by_label=self.aim == "macro_f1")
-        return State(self.bank.init(n_values, n_labels), monitor, 0.0, Recent.empty())
+        return State(self.bank.init(kinds, n_labels), monitor, 0.0, Recent.empty())
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
@@ -123,13 +124,13 @@ class LabelRace(BankAlgorithm[State]):
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
         with threads.limited(X.shape[0]):
             if learners is None:
-                return self._begin(state.learners.scaling.n_values, X, Y)
+                return self._begin(state.learners.scaling.kinds, X, Y)
             return self._continue(state._replace(learners=learners), X, Y, derived)
 
-    def _begin(self, n_values: IntArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+    def _begin(self, kinds: FeatureKinds, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn a batch from nothing; where its weights would not fit the budget, keep it for the successor."""
         first, others = split_first_batch(X.shape[0])
-        state = self._empty(n_values, Y.shape[1])
+        state = self._empty(kinds, Y.shape[1])
         if not self._fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
             return state._replace(learners=state.learners._replace(warm_up=WarmUp.empty().with_batch(X, Y)))
         begun = self._start(state, X[first], Y[first])
@@ -138,29 +139,28 @@ class LabelRace(BankAlgorithm[State]):
     def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
-        start = self.bank.start(state.learners, X, filled)
+        learners, ridge = self.bank.start(state.learners, X, filled)
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        scores, labels = start.left_out(dense_floats(filled), some), dense_floats(Y[some])
+        scores, labels = ridge.left_out(dense_floats(filled), some), dense_floats(Y[some])
         monitor = monitoring.count_rows(state.monitor, scores, labels)._replace(drift=drift.init())
-        return state._replace(learners=start.state._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
+        return state._replace(learners=learners._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
-        linear = self.bank.derive(state.learners) if derived is None else derived.learners
-        gathered = self.bank.gather(state.learners, scaling.transform(linear.scaling, X, linear.scales))
+        learners, Y = state.learners, dense_floats(Y)
+        scales = None if derived is None else derived.learners.scales
+        gathered = self.bank.gather(learners, scaling.transform(learners.scaling, X, scales))
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
-        sampled, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
+        sampled = gathered.Z if isinstance(some, slice) else gathered.Z[some]
         scores = np.asarray(sampled @ gathered.weights)
-        scores += linear.intercepts
-        monitor = monitoring.observe(state.monitor, scores, dense_floats(labels))
+        scores += learners.intercepts.astype(scores.dtype)
+        monitor = monitoring.observe(state.monitor, scores, Y[some])
         is_drift = self.detects_drift and monitor.drift is not state.monitor.drift and drift.is_found(monitor.drift)
         if is_drift:
             monitor = monitor._replace(drift=drift.init())
-            forgetful = self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT)
-            learners = self.bank.learn(forgetful, X, Y)
-        else:
-            learners = self.bank.learn(state.learners, X, Y, gathered=gathered)
+            learners, gathered = self.bank.forget(self.bank.rescale(learners, X), drift.KEPT), None
+        learners = self.bank.learn(learners, X, Y, gathered=gathered)
         return self._with_recent_rows(State(learners, monitor, state.n_drifts + is_drift, state.recent), X)
 
     def learn_held_out(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
@@ -177,7 +177,7 @@ class LabelRace(BankAlgorithm[State]):
     def with_zero_weights(self, state: State) -> State:
         """Make a state of zero weights, with the same columns, scaling and penalty."""
         learners = self.bank.with_zero_weights(state.learners)
-        return self._empty(learners.scaling.n_values, len(learners.intercepts))._replace(learners=learners)
+        return self._empty(learners.scaling.kinds, len(learners.intercepts))._replace(learners=learners)
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class LabelRace(BankAlgorithm[State]):
             if len(kept.indptr) == 1:
                 return None
             X, Y = kept.rows(scipy.sparse.csr_array((0, schema.n_features)), n_labels)
-            return self.successor.update(self.successor.empty(learners.scaling.n_values, n_labels), X, Y)  # type: ignore[attr-defined]
+            return self.successor.update(self.successor.empty(learners.scaling.kinds, n_labels), X, Y)  # type: ignore[attr-defined]
         is_growing = n_labels > len(learners.intercepts)
         if self._fits(learners.in_use / _OVERFULL if is_growing else learners.in_use, n_labels):
             return None
@@ -256,23 +256,9 @@ class LabelRace(BankAlgorithm[State]):
 
     # --- Labels and features ------------------------------------------------------------------------------------------
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far."""
-        return state._replace(
-            learners=self.bank.grow_components(state.learners, n_labels),
-            monitor=monitoring.grow(state.monitor, n_labels),
-        )
-
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order."""
-        learners = self.bank.reordered(state.learners, labels, features)
-        return state._replace(
-            learners=learners, monitor=monitoring.reordered(state.monitor, labels), recent=Recent.empty()
-        )
 
     # --- What the classifier shows ------------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
 from labelrace.linear import rls
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -88,12 +88,12 @@ def _parts(
     ``decoder`` is of these labels, or None where labels are their own pseudo labels; ``decisions`` are the scores of
     all labels, adjusted.
     """
-    n_values = learners.scaling.n_values
+    kinds = learners.scaling.kinds
     weights = np.asarray(learners.weights)
     values = z @ weights + learners.intercepts
     # Features come first, then random features; the columns that are zero, of sparse data nearly all, add nothing.
     used = np.flatnonzero(z)
-    n_of_features = int(np.searchsorted(used, columns.width(n_values)))
+    n_of_features = int(np.searchsorted(used, kinds.width))
     explained = []
     for index, label in enumerate(labels):
         beta = np.eye(1, len(values), label)[0] if decoder is None else decoder.beta[:, index]
@@ -103,7 +103,7 @@ def _parts(
         score = float(pseudo.sum() + further.sum()) + constant
         of_features, of_random = np.split(added, [n_of_features])
         largest = _largest(of_features, n_features)
-        named = ((_column_name(schema.feature_names, n_values, int(used[i])), float(added[i])) for i in largest)
+        named = ((_column_name(schema.feature_names, kinds, int(used[i])), float(added[i])) for i in largest)
         explained.append(
             Explanation(
                 label=schema.names_of([label])[0],
@@ -125,15 +125,14 @@ def _largest(amounts: FloatArray, n: int) -> IntArray:
     return order[amounts[order] != 0]
 
 
-def _column_name(names: Array | None, n_values: IntArray, column: int) -> Any:
+def _column_name(names: Array | None, kinds: FeatureKinds, column: int) -> Any:
     """Name a column of the design: the feature by name or index, a nominal one of several values with the value."""
-    numeric, nominal = np.flatnonzero(n_values == 0), np.flatnonzero(n_values)
-    if column < len(numeric):
-        feature, value = int(numeric[column]), None
+    if column < kinds.n_numeric:
+        feature, value = int(kinds.numeric_features[column]), None
     else:
-        ends = np.cumsum(n_values[nominal] - 1)
-        index = int(np.searchsorted(ends, column - len(numeric), side="right"))
-        feature = int(nominal[index])
-        value = column - len(numeric) - int(ends[index]) + int(n_values[feature])
+        indicator, ends = column - kinds.n_numeric, np.cumsum(kinds.nominal_values - 1)
+        index = int(np.searchsorted(ends, indicator, side="right"))
+        feature = int(kinds.nominal_features[index])
+        value = indicator - int(ends[index]) + int(kinds.nominal_values[index])
     name = feature if names is None else names[feature]
-    return name if n_values[feature] in (0, 2) else f"{name}={value}"
+    return name if kinds.n_values[feature] in (0, 2) else f"{name}={value}"

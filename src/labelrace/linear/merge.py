@@ -41,7 +41,6 @@ from labelrace.base.sparse import dense
 from labelrace.decisions import drift
 from labelrace.decisions import monitor as monitoring
 from labelrace.exceptions import MergeError
-from labelrace.learners import design
 from labelrace.linear import blocks as products
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.scaling import ScalingState
@@ -109,7 +108,7 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     one, two = start.state, end.state
     _refuse_incompatible(one, two)
     scaled = two.learners.scaling
-    if touched is None or scaled.length or not design.all_numeric(scaled.n_values):
+    if touched is None or scaled.length or not scaled.kinds.all_numeric:
         touched = np.arange(len(two.learners.weights))
     learners = weight_gain(end.algorithm.bank, one.learners, two.learners, touched)
     return Gain(end.schema, learners, two.n_drifts)
@@ -262,7 +261,7 @@ def why_incompatible(one: RLSState, other: RLSState) -> str | None:
     a, b = one.scaling, other.scaling
     if bool(a.length) != bool(b.length):
         return "one took its features for sparse, the other for dense; let both start from one model"
-    if not np.array_equal(a.n_values, b.n_values):
+    if not np.array_equal(a.kinds.n_values, b.kinds.n_values):
         return "they know different values of nominal features; let both start from one model"
     if a.length and not np.array_equal(a.directions, b.directions):
         return "their random features differ; let both start from one model"

@@ -39,40 +39,28 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from math import isfinite
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import missing_labels, parameters, threads
+from labelrace.base import axes, missing_labels, parameters, threads
 from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.sparse import dense, dense_floats
-from labelrace.exceptions import DivergenceError
-from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
-from labelrace.linear import blocks, scaling
+from labelrace.linear import blocks, scaling, warm_up
 from labelrace.linear.blocks import DenseBlock, SparseBlock
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned import VersionedRows, product_of, replaced_rows, rows_of, with_rows
-from labelrace.linear.warm_up import (
-    ALPHAS,
-    INTERCEPT_PRECISION,
-    WarmUp,
-    best_alpha,
-    ridge_inverse,
-    split_first_batch,
-)
+from labelrace.linear.warm_up import ALPHAS, INTERCEPT_PRECISION, Ridge, WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Rows after which another group of recent labels may begin, and up to which a label is new.
 _GROUP_ROWS, _NEW_ROWS = 1000.0, 750.0
 # Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
 _DENSE = 0.1
-# Columns whose weights are projected at once.
-_PROJECTED = 128
 # Share of the leave-one-out error with random features below which that without them is clearly better.
 _CLEARLY = 0.98
 # Smallest decay before it is multiplied into the precision.
@@ -98,7 +86,7 @@ class RLSState(NamedTuple):
     intercept_extra_precision: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
     rows: Annotated[float, ">=0"]  # rows learned so far
     # Rows learned before each target was first other than 0; infinite where it never was.
-    first_seen: Annotated[FloatArray, "t", "inf"]
+    first_seen: Annotated[FloatArray, "t", "inf", "new inf"]
     is_recent_label: Annotated[BoolArray, "t"]  # whether a target has the precision of recent labels
     # Rows learned before the group of recent labels began; minus infinity if there was none.
     recent_since: Annotated[float, "inf"]
@@ -129,18 +117,6 @@ class Gathered(NamedTuple):
         return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1])
 
 
-class Start(NamedTuple):
-    """What the exact start gives."""
-
-    state: RLSState
-    # (n, n): ``M⁻¹`` of all rows at the chosen penalty, from which `left_out` has the leave-one-out scores.
-    inverse: FloatArray
-
-    def left_out(self, H: FloatArray, rows: IntArray | slice = slice(None)) -> FloatArray:
-        """Compute the scores that some rows have in models that learned all rows but the one."""
-        return H[rows] - (self.inverse[rows] @ H) / self.inverse.diagonal()[rows][:, None]
-
-
 # --- The step ---------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +136,10 @@ def _learn_block(
     errors = h - z @ work.weights
     errors -= work.intercepts
     if binary:
-        errors = _hinged(errors, h)
+        # Neither scores beyond their target, below 0 or above 1, nor labels that are not known have an error.
+        errors = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
+        if np.isnan(errors.sum()):
+            errors[np.isnan(h)] = 0.0
     block, steps = (sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)), []
     for group in range(2 if len(recent) else 1):
         precision = alpha + work.extra_precision[block.touched, group]
@@ -169,13 +148,11 @@ def _learn_block(
         M += M.dtype.type(intercept_variance)
         M.flat[:: len(M) + 1] += 1.0
         inverse = blocks.inverse_of(M)
-        work.extra_precision[block.touched, group] = (
-            _marginal(precision, block.quadratic(inverse), block.squares) - alpha
-        )
+        marginal = blocks.marginal_precision(precision, block.quadratic(inverse), block.squares)
+        work.extra_precision[block.touched, group] = marginal - alpha
         # The share of the intercepts' variance that is left, which is not less than if the rows were independent.
-        left = max(
-            1.0 - float(inverse.sum(dtype=float)) * intercept_variance, 1.0 / (1.0 + len(M) * intercept_variance)
-        )
+        left = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
+        left = max(left, 1.0 / (1.0 + len(M) * intercept_variance))
         work.intercept_extra_precision[group] = 1.0 / intercept_variance / left - INTERCEPT_PRECISION
         solution = inverse @ (errors[:, recent] if group else errors)
         steps.append((solution, intercept_variance * solution.sum(axis=0), 1.0 / precision))
@@ -187,29 +164,6 @@ def _learn_block(
         work.weights[:, recent] += change
     block.add_transposed(work.weights, variance, solution)
     np.add(work.intercepts, shift, out=work.intercepts)
-
-
-def _hinged(errors: Array, h: Array) -> Array:
-    """Leave out the errors of scores beyond their target, below 0 or above 1, and of labels that are not known."""
-    hinged = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
-    if np.isnan(hinged.sum()):
-        hinged[np.isnan(h)] = 0.0
-    return hinged
-
-
-def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:
-    """Compute the precision after a block: that of columns taken for independent is never exceeded, nor lost."""
-    left = precision / np.maximum(1.0 - q / precision, 0.0)
-    # Not by np.clip, which is slow where there are few.
-    return np.minimum(np.maximum(left, precision), precision + squares)
-
-
-def _check_finite(*arrays: Array) -> None:
-    """Refuse what has overflowed."""
-    # Largest and smallest number are found several times as fast as a sum in double precision.
-    for array in arrays:
-        if not (isfinite(array.max(initial=0.0)) and isfinite(array.min(initial=0.0))):
-            raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
 
 
 # --- The bank ---------------------------------------------------------------------------------------------------------
@@ -274,7 +228,7 @@ class RLS(Bank[RLSState]):
 
     def init(self, kinds: KindsLike, n_components: int) -> RLSState:
         """Make learners that have seen nothing; the first rows decide which columns they have."""
-        return self._zeros(scaling.init(FeatureKinds.of(kinds).n_values, self._dtype), n_components, float(ALPHAS[-1]))
+        return self._zeros(scaling.init(kinds, self._dtype), n_components, float(ALPHAS[-1]))
 
     def _zeros(self, scaled: ScalingState, n_components: int, alpha: float) -> RLSState:
         """Make the state of learners with zero weights on given columns."""
@@ -305,7 +259,7 @@ class RLS(Bank[RLSState]):
         """Count the columns that the first rows need weights for."""
         if scaling.is_sparse(X):
             return len(np.unique(scipy.sparse.csr_array(X).indices))
-        return columns.width(state.scaling.n_values) + self.n_random_features
+        return state.scaling.kinds.width + self.n_random_features
 
     def transform(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Compute the columns that the linear models use."""
@@ -318,7 +272,8 @@ class RLS(Bank[RLSState]):
             if known is not None:
                 return self.learn(known, X, H)
             first, others = split_first_batch(X.shape[0])
-            begun = self.start(state, X[first], H[first]).state._replace(warm_up=WarmUp.of(X[first], H[first]))
+            begun, _ = self.start(state, X[first], H[first])
+            begun = begun._replace(warm_up=WarmUp.of(X[first], H[first]))
             return self.learn(begun, X[others], H[others]) if len(others) else begun
 
     def rows_to_learn(
@@ -333,62 +288,42 @@ class RLS(Bank[RLSState]):
             return None, X, Y
         if not state.warm_up.n_used:
             return state, X, Y
-        warm_up = state.warm_up.with_batch(X, Y)
-        if warm_up.is_due():
-            return None, *warm_up.rows(X, Y.shape[1])
-        return state._replace(warm_up=warm_up), X, Y
+        buffer = state.warm_up.with_batch(X, Y)
+        if buffer.is_due():
+            return None, *buffer.rows(X, Y.shape[1])
+        return state._replace(warm_up=buffer), X, Y
 
-    def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> Start:
+    def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> tuple[RLSState, Ridge]:
         """Learn the first rows exactly: scale them, choose penalty and columns on them, and solve."""
-        n_values, H = columns.widest_values(state.scaling.n_values, X), dense_floats(H)
+        kinds, H = state.scaling.kinds.widened(X), dense_floats(H)
         if self.binary:
             H = missing_labels.fill_with_means(H)
-        start = self._start(X, n_values, H, self.n_random_features)
-        if not start.state.scaling.directions.size:
-            return start
-        plain = self._start(X, n_values, H, 0)
+        begun, ridge = self._start(X, kinds, H, self.n_random_features)
+        if not begun.scaling.directions.size:
+            return begun, ridge
+        plain, plain_ridge = self._start(X, kinds, H, 0)
         with np.errstate(over="ignore", invalid="ignore"):
-            without, error = (np.square(H - self._clipped(one.left_out(H))).sum() for one in (plain, start))
-        return plain if without < _CLEARLY * error else start
+            error, without = (np.square(H - one.left_out(H, clip=self.binary)).sum() for one in (ridge, plain_ridge))
+        return (plain, plain_ridge) if without < _CLEARLY * error else (begun, ridge)
 
-    def _start(self, X: AnyMatrix, n_values: IntArray, H: FloatArray, n_random_features: int) -> Start:
+    def _start(
+        self, X: AnyMatrix, kinds: FeatureKinds, H: FloatArray, n_random_features: int
+    ) -> tuple[RLSState, Ridge]:
         """Scale the first rows and solve for them, with a number of random features if they are dense."""
         rng = np.random.default_rng(self.seed)
-        scaled = scaling.update(scaling.start(X, n_values, n_random_features, rng, self._dtype), X)
+        scaled = scaling.update(scaling.start(X, kinds, n_random_features, rng, self._dtype), X)
         Z, touched = blocks.without_empty_columns(scaling.transform(scaled, X))
-        return self._solved(scaled, Z, touched, H)
-
-    def _clipped(self, scores: FloatArray) -> FloatArray:
-        """Clip the scores of labels: below 0 and above 1 they are as good as 0 and 1."""
-        return np.clip(scores, 0.0, 1.0) if self.binary else scores
-
-    def _solved(self, scaled: ScalingState, Z: AnyMatrix, touched: IntArray | slice, H: FloatArray) -> Start:
-        """Solve for the first rows, at the best penalty."""
-        block = SparseBlock(Z) if scipy.sparse.issparse(Z) else DenseBlock(Z)
-        kernel = block.gram(np.ones(len(block.squares))).astype(float, copy=False)
-        values, vectors = np.linalg.eigh(kernel)
-        values = np.maximum(values, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            alpha = best_alpha(values, vectors, H, clip=self.binary) if self.alpha is None else float(self.alpha)
-            inverse = ridge_inverse(values, vectors, alpha)
-            solution = inverse @ H
-            empty = self._zeros(scaled, H.shape[1], alpha)
-            weights = Z.T @ solution.astype(self._dtype) / self._dtype(alpha)
-            intercepts = solution.sum(axis=0) / INTERCEPT_PRECISION
-        _check_finite(weights, intercepts)
-        q = block.quadratic(inverse.astype(self._dtype))
-        empty.weights[touched] = weights
-        with np.errstate(divide="ignore"):
-            empty.extra_precision[touched, 0] = _marginal(np.full(len(q), alpha), q, block.squares) - alpha
-        remaining = 1.0 - inverse.sum() / INTERCEPT_PRECISION
-        empty.intercept_extra_precision[0] = INTERCEPT_PRECISION / remaining - INTERCEPT_PRECISION
-        learned = empty._replace(
-            intercepts=intercepts,
+        ridge = warm_up.solve(Z, H, self.alpha, clip=self.binary)
+        state = self._zeros(scaled, H.shape[1], ridge.alpha)
+        state.weights[touched], state.extra_precision[touched, 0] = ridge.weights, ridge.extra_precision
+        state.intercept_extra_precision[0] = ridge.intercept_extra_precision
+        begun = state._replace(
+            intercepts=ridge.intercepts,
             rows=float(len(H)),
-            in_use=float(np.count_nonzero(empty.extra_precision[touched, 0])),
+            in_use=float(np.count_nonzero(ridge.extra_precision)),
             first_seen=np.where((H != 0).any(axis=0), 0.0, np.inf),
         )
-        return Start(with_arrays(learned, weights=empty.weights, extra_precision=empty.extra_precision), inverse)
+        return with_arrays(begun, weights=state.weights, extra_precision=state.extra_precision), ridge
 
     def gather(self, state: RLSState, Z: AnyMatrix) -> Gathered:
         """Take the weights that rows touch from among all, once for predicting and learning them."""
@@ -410,30 +345,37 @@ class RLS(Bank[RLSState]):
 
         ``sparse_block`` computes the products of a block of sparse rows.
         """
-        n_values = columns.widest_values(state.scaling.n_values, X)
-        if n_values is not state.scaling.n_values:
-            state, gathered = self._widened(state, n_values), None
+        known = state.scaling.kinds
+        kinds = known.widened(X)
+        if kinds is not known:
+            state, gathered = self.take(state, Moves(known.moves(kinds), kinds)), None
         if gathered is None:
             gathered = self.gather(state, scaling.transform(state.scaling, X))
         H, extra_precision = np.asarray(dense(H), dtype=self._dtype), state.extra_precision
         if self.binary:
             state = self._with_recent_labels(state, H)
         if state.decay < _LEAST_DECAY:
-            state = _with_decay_applied(state)
+            applied = np.asarray(state.extra_precision) * state.decay
+            state = with_arrays(state._replace(decay=1.0), extra_precision=applied)
         if state.extra_precision is not extra_precision:
             gathered = gathered._replace(extra_precision=rows_of(state.extra_precision, gathered.columns))
-        learned = self._learn_blocks(state, gathered, H, sparse_block)
-        learned = learned._replace(rows=state.rows + X.shape[0])
-        return self._with_scaling(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
+        kept = self.factor(len(H))
+        learned = self._learn_blocks(state, gathered, H, kept, sparse_block)
+        scaled = scaling.update(state.scaling, X, kept)
+        revised = scaling.revised(scaled)
+        if revised is not scaled:
+            learned = _with_scores_kept(learned, scaled, revised)
+        return learned._replace(scaling=revised, rows=state.rows + len(H))
 
-    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, sparse_block: Any) -> RLSState:
-        """Learn block by block, on a copy of the columns that are touched: a failure leaves the state as it was."""
+    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, kept: float, sparse_block: Any) -> RLSState:
+        """Learn block by block, on a copy of the columns that are touched: a failure leaves the state as it was.
+
+        ``kept`` is the share of the past that is left after all rows.
+        """
         Z, touched, weights, extra_precision = gathered
         intercepts = state.intercepts.astype(self._dtype), state.intercept_extra_precision.copy()
-        work, recent = (
-            _Work(weights.copy(), extra_precision * state.decay, *intercepts),
-            np.flatnonzero(state.is_recent_label),
-        )
+        work = _Work(weights.copy(), extra_precision * state.decay, *intercepts)
+        recent = np.flatnonzero(state.is_recent_label)
         unused = work.extra_precision[:, 0] == 0.0
         n, is_sparse = len(H), scipy.sparse.issparse(Z)
         size = blocks.SPARSE_BLOCK if is_sparse else blocks.BLOCK
@@ -449,8 +391,8 @@ class RLS(Bank[RLSState]):
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
                 _learn_block(work, state.alpha, z, H[start : start + size], recent, sparse_block, binary=self.binary)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
-        _check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
-        decay = max(state.decay * self.factor(n), _LEAST_DECAY**2)
+        blocks.check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
+        decay = max(state.decay * kept, _LEAST_DECAY**2)
         after = work.extra_precision
         after /= decay
         return state._replace(
@@ -462,23 +404,6 @@ class RLS(Bank[RLSState]):
             extra_precision=replaced_rows(state.extra_precision, touched, after, extra_precision),
         )
 
-    def _with_scaling(self, state: RLSState, scaled: ScalingState) -> RLSState:
-        """Use a new scaling; where the old one was wrong, convert the weights so that scores stay."""
-        revised = scaling.revised(scaled)
-        if revised is scaled or not (is_wrong := revised.square != scaled.square).any():
-            return state._replace(scaling=revised)
-        scales = scaling.scale(scaled)
-        ratio = np.where(is_wrong, scaling.scale(revised) / scales, 1.0)
-        shift = np.where(is_wrong, (revised.mean - scaled.mean) / scales, 0.0)
-        m, weights, extra_precision = len(ratio), state.weights.copy(), state.extra_precision.copy()
-        intercepts = state.intercepts + shift @ weights[:m]
-        # Random features are made of all columns.
-        weights[:m] *= ratio[:, None]
-        weights[m:] *= 1.0 - is_wrong.mean()
-        # Of these columns nothing is sure any more.
-        extra_precision[:m][is_wrong], extra_precision[m:] = 0.0, 0.0
-        return state._replace(scaling=revised, weights=weights, extra_precision=extra_precision, intercepts=intercepts)
-
     def _with_recent_labels(self, state: RLSState, H: Array) -> RLSState:
         """Make targets that are other than 0 for the first time recent labels, in a new group if it is time."""
         new = np.isinf(state.first_seen) & (H > 0).any(axis=0)
@@ -488,16 +413,13 @@ class RLS(Bank[RLSState]):
         if state.rows - state.recent_since < _GROUP_ROWS:
             return state._replace(first_seen=first_seen, is_recent_label=state.is_recent_label | new)
         still_new = state.is_recent_label & (state.rows - state.first_seen < _NEW_ROWS)
-        extra_precision, intercept_extra_precision = (
-            np.array(state.extra_precision),
-            state.intercept_extra_precision.copy(),
-        )
-        extra_precision[:, 1], intercept_extra_precision[1] = 0.0, 0.0
+        extra_precision, of_intercepts = np.array(state.extra_precision), state.intercept_extra_precision.copy()
+        extra_precision[:, 1], of_intercepts[1] = 0.0, 0.0
         begun = state._replace(
             first_seen=first_seen,
             is_recent_label=still_new | new,
             recent_since=state.rows,
-            intercept_extra_precision=intercept_extra_precision,
+            intercept_extra_precision=of_intercepts,
         )
         return with_arrays(begun, extra_precision=extra_precision)
 
@@ -531,46 +453,14 @@ class RLS(Bank[RLSState]):
         product += derived.intercepts
         return product
 
-    def project(self, state: RLSState, A: FloatArray) -> RLSState:
-        """Make learners of the pseudo labels ``Y A`` from learners of the labels ``Y``; none is a recent label."""
-        k = A.shape[1]
-        projected = state._replace(
-            intercepts=state.intercepts @ A, first_seen=np.zeros(k), is_recent_label=np.zeros(k, bool)
-        )
-        weights, A = np.asarray(state.weights), A.astype(self._dtype)
-        # Some rows at a time: SciPy copies what is multiplied with a sparse array, with rows and columns exchanged.
-        parts = [weights[first : first + _PROJECTED] @ A for first in range(0, max(len(weights), 1), _PROJECTED)]
-        return with_arrays(projected, weights=np.concatenate(parts))
-
     def take(self, state: RLSState, moves: Moves) -> RLSState:
-        """Move targets and features."""
-        n_features, n_targets = len(state.scaling.n_values), len(state.intercepts)
-        features, targets = moves.source("m", n_features), moves.source("t", n_targets)
-        if moves.kinds is not None and len(moves.kinds) > n_features:
-            state, features = self.grow_features(state, moves.kinds.n_values), None
-        if targets is not None and len(targets) > n_targets:
-            state, targets = self.grow_components(state, len(targets)), None
-        if features is None and targets is None:
-            return state
-        return self.reordered(state, targets, np.arange(n_features) if features is None else features)
-
-    def grow_components(self, state: RLSState, n_components: int) -> RLSState:
-        """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
-        n_new = n_components - len(state.intercepts)
-        grown = state._replace(
-            intercepts=np.pad(state.intercepts, (0, n_new)),
-            first_seen=np.pad(state.first_seen, (0, n_new), constant_values=np.inf),
-            is_recent_label=np.pad(state.is_recent_label, (0, n_new)),
-        )
-        return with_arrays(grown, weights=np.pad(np.asarray(state.weights), ((0, 0), (0, n_new))))
-
-    def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
-        """Add features that were 0 in all rows so far."""
-        return self._widened(state, columns.appended(state.scaling.n_values, n_values))
+        """Move targets and features; new ones were 0 in all rows so far, and their weights are exactly 0."""
+        taken: RLSState = axes.take(state, moves, scaling=partial(scaling.take, seed=self.seed))
+        return taken
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
         """Forget what was learned of features, if all are numeric; random features of dense data stay as they are."""
-        if not columns.all_numeric(state.scaling.n_values):
+        if not state.scaling.kinds.all_numeric:
             return state
         return state._replace(
             scaling=scaling.reset(state.scaling, features),
@@ -578,42 +468,6 @@ class RLS(Bank[RLSState]):
             extra_precision=with_rows(state.extra_precision, features, np.zeros((len(features), 2))),
             warm_up=state.warm_up.without(features),
         )
-
-    def reordered(self, state: RLSState, targets: IntArray | None, features: IntArray) -> RLSState:
-        """Put targets and features in another order; a buffer of first rows must have been used up."""
-        scaled, targets = state.scaling, np.arange(len(state.intercepts)) if targets is None else targets
-        design = columns.order_of(scaled.n_values, features).design
-        n_random = scaled.directions.shape[1]
-        order = np.concatenate([design, len(design) + np.arange(n_random)])
-        if scaled.length:
-            scaled = scaling.reordered(scaled, design)
-        moved = state._replace(
-            scaling=scaled._replace(n_values=scaled.n_values[features]),
-            intercepts=state.intercepts[targets],
-            first_seen=state.first_seen[targets],
-            is_recent_label=state.is_recent_label[targets],
-        )
-        weights, extra_precision = (
-            np.asarray(state.weights)[np.ix_(order, targets)],
-            np.asarray(state.extra_precision)[order],
-        )
-        return with_arrays(moved, weights=weights, extra_precision=extra_precision)
-
-    def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
-        """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
-        if state.rows == 0:
-            return self.init(n_values, len(state.intercepts))
-        rng = np.random.default_rng([self.seed, len(n_values)])
-        scaled = scaling.grow(state.scaling, n_values, rng)
-        n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)
-        if not scaled.length and columns.all_numeric(n_values):
-            tables: Any = [VersionedRows.of(one).grown(m) for one in (state.weights, state.extra_precision)]
-            return state._replace(scaling=scaled, weights=tables[0], extra_precision=tables[1])
-        positions = columns.places(state.scaling.n_values, n_values)
-        positions = np.concatenate([positions, m - n_random + np.arange(n_random)])
-        weights, extra_precision = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
-        weights[positions], extra_precision[positions] = np.asarray(state.weights), np.asarray(state.extra_precision)
-        return with_arrays(state._replace(scaling=scaled), weights=weights, extra_precision=extra_precision)
 
 
 def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precision: Array | None = None) -> RLSState:
@@ -625,6 +479,19 @@ def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precisio
     return state._replace(**held)  # type: ignore[arg-type]
 
 
-def _with_decay_applied(state: RLSState) -> RLSState:
-    """Multiply the decay into the precision, before it gets too small."""
-    return with_arrays(state._replace(decay=1.0), extra_precision=np.asarray(state.extra_precision) * state.decay)
+def _with_scores_kept(state: RLSState, before: ScalingState, after: ScalingState) -> RLSState:
+    """Convert the weights of columns whose scaling was wrong and has changed, so that scores stay."""
+    is_wrong = after.square != before.square
+    if not is_wrong.any():
+        return state
+    scales = scaling.scale(before)
+    ratio = np.where(is_wrong, scaling.scale(after) / scales, 1.0)
+    shift = np.where(is_wrong, (after.mean - before.mean) / scales, 0.0)
+    m, weights, extra_precision = len(ratio), state.weights.copy(), state.extra_precision.copy()
+    intercepts = state.intercepts + shift @ weights[:m]
+    # Random features are made of all columns.
+    weights[:m] *= ratio[:, None]
+    weights[m:] *= 1.0 - is_wrong.mean()
+    # Of these columns nothing is sure any more.
+    extra_precision[:m][is_wrong], extra_precision[m:] = 0.0, 0.0
+    return state._replace(weights=weights, extra_precision=extra_precision, intercepts=intercepts)

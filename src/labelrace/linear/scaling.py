@@ -24,16 +24,17 @@ and half the time; its error of 1e-7 is small beside the noise of the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
+from labelrace.base import axes
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.sparse import as_rows, dense, with_values
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Share of non-zeros up to which data is sparse, and from which data that was sparse is so no more.
@@ -54,7 +55,7 @@ MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
 class ScalingState(NamedTuple):
     """How columns are scaled."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds  # which features are numeric, which nominal
     # Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
     # the next ones.
     rows: Annotated[FloatArray, "M|0", ">=0"]
@@ -72,28 +73,29 @@ class ScalingState(NamedTuple):
     length: Annotated[float, ">=0", "with rows"]  # root of the number of columns at the start; 0 for sparse data
 
 
-def init(n_values: IntArray, dtype: type[np.floating] = np.float64) -> ScalingState:
+def init(kinds: KindsLike, dtype: type[np.floating] = np.float64) -> ScalingState:
     """Make the state before the first row, which treats features as sparse."""
-    return _empty(n_values, np.zeros((0, 0), dtype))
+    return _empty(FeatureKinds.of(kinds), np.zeros((0, 0), dtype))
 
 
-def _empty(n_values: IntArray, directions: Array) -> ScalingState:
+def _empty(kinds: FeatureKinds, directions: Array) -> ScalingState:
     m = len(directions)
     none = np.zeros(m)
-    return ScalingState(n_values, none, none, none, 0.0, none, none, 0.0, directions, float(np.sqrt(m)))
+    return ScalingState(kinds, none, none, none, 0.0, none, none, 0.0, directions, float(np.sqrt(m)))
 
 
 def start(
     X: AnyMatrix,
-    n_values: IntArray,
+    kinds: KindsLike,
     n_random_features: int,
     rng: np.random.Generator,
     dtype: type[np.floating] = np.float64,
 ) -> ScalingState:
     """Decide by the first rows whether data is sparse or dense; their moments are left to `update`."""
     if is_sparse(X):
-        return init(n_values, dtype)
-    return _empty(n_values, rng.normal(size=(columns.width(n_values), n_random_features)).astype(dtype))
+        return init(kinds, dtype)
+    kinds = FeatureKinds.of(kinds)
+    return _empty(kinds, rng.normal(size=(kinds.width, n_random_features)).astype(dtype))
 
 
 def is_sparse(X: AnyMatrix) -> bool:
@@ -116,20 +118,20 @@ def _filled(X: AnyMatrix) -> tuple[int, int]:
 
 def has_become_dense(state: ScalingState) -> bool:
     """Return whether data that was taken for sparse is mostly filled now."""
-    n_cells = state.recent_rows * len(state.n_values)
+    n_cells = state.recent_rows * len(state.kinds.n_values)
     return not state.length and state.recent_rows >= _RECENT_ROWS and state.recent_filled > _DENSE * n_cells
 
 
 def n_columns(state: ScalingState) -> int:
     """Count the columns that `transform` makes."""
-    return columns.width(state.n_values) + state.directions.shape[1]
+    return state.kinds.width + state.directions.shape[1]
 
 
 def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> ScalingState:
     """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
     if not state.length:
         return _with_recent_counts(state, *_filled(X))
-    X = dense(columns.design(X, state.n_values))
+    X = dense(state.kinds.design(X))
     is_first = not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
@@ -137,7 +139,9 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
             # Missing values count as the mean so far, and so change nothing.
             X = np.where(np.isnan(X), np.where(state.rows > 0, state.mean, _known_means(X)), X)
             mean, squares = _moments(X)
-        state = _with_recent(state, len(X), mean, squares)
+        _, recent_mean, recent_square = _pooled(
+            state.recent_rows, state.recent_mean, state.recent_square, len(X), mean, squares
+        )
         if is_first:
             X = _without_first_outliers(X)
             mean, squares = _moments(X)
@@ -146,11 +150,21 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
             if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
                 # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
                 mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
-        added = _pooled(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
-        rows, mean, square = _started(state, X, added)
+        moments = _pooled(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
+        is_constant = (state.rows >= MIN_ROWS) & (state.square <= (CONSTANT * state.mean) ** 2 * state.rows)
+        if is_constant.any():
+            moments = _started(state, X, np.flatnonzero(is_constant), moments)
+        rows, mean, square = moments
     if not isfinite(square.sum()):
         raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
-    return state._replace(rows=rows, mean=mean, square=square)
+    return state._replace(
+        rows=rows,
+        mean=mean,
+        square=square,
+        recent_rows=state.recent_rows + len(X),
+        recent_mean=recent_mean,
+        recent_square=recent_square,
+    )
 
 
 def _pooled(
@@ -159,12 +173,6 @@ def _pooled(
     """Pool the moments of two parts about their common mean (Chan, Golub and LeVeque, 1979)."""
     rows, step = before + n, batch_mean - mean
     return rows + np.zeros_like(mean), mean + step * (n / rows), square + batch_square + step**2 * (before * n / rows)
-
-
-def _with_recent(state: ScalingState, n: int, mean: FloatArray, squares: FloatArray) -> ScalingState:
-    """Add a batch's moments to those of recent rows."""
-    _, mean, square = _pooled(state.recent_rows, state.recent_mean, state.recent_square, n, mean, squares)
-    return state._replace(recent_rows=state.recent_rows + n, recent_mean=mean, recent_square=square)
 
 
 def _with_recent_counts(state: ScalingState, n_rows: int, n_filled: int) -> ScalingState:
@@ -190,22 +198,19 @@ def _without_first_outliers(X: FloatArray) -> FloatArray:
 
 
 def _started(
-    state: ScalingState, X: FloatArray, added: tuple[FloatArray, FloatArray, FloatArray]
+    state: ScalingState, X: FloatArray, constant: IntArray, moments: tuple[FloatArray, FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Begin the moments of columns that have been constant with their first row that differs."""
-    least = CONSTANT * np.abs(state.mean)
-    constant = np.flatnonzero((state.rows >= MIN_ROWS) & (state.square <= least**2 * state.rows))
-    if len(constant):
-        values = X[:, constant]
-        since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least[constant], axis=0)
-        starts = since.any(axis=0)
-        constant, since, values = constant[starts], since[:, starts], values[:, starts]
-        n = since.sum(axis=0)
-        mean = np.where(since, values, 0.0).sum(axis=0) / n
-        square = np.square(np.where(since, values - mean, 0.0)).sum(axis=0)
-        for known, own in zip(added, (n, mean, square), strict=True):
-            known[constant] = own
-    return added
+    least, values = CONSTANT * np.abs(state.mean[constant]), X[:, constant]
+    since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least, axis=0)
+    starts = since.any(axis=0)
+    constant, since, values = constant[starts], since[:, starts], values[:, starts]
+    n = since.sum(axis=0)
+    mean = np.where(since, values, 0.0).sum(axis=0) / n
+    square = np.square(np.where(since, values - mean, 0.0)).sum(axis=0)
+    for known, own in zip(moments, (n, mean, square), strict=True):
+        known[constant] = own
+    return moments
 
 
 def revised(state: ScalingState) -> ScalingState:
@@ -247,7 +252,7 @@ def rescale(state: ScalingState, X: AnyMatrix) -> ScalingState:
     """Take the moments of a batch for columns whose unit has changed: shifted far, or ten times as wide or narrow."""
     if not state.length or X.shape[0] < MIN_ROWS:
         return state
-    X = dense(columns.design(X, state.n_values))
+    X = dense(state.kinds.design(X))
     X = np.where(np.isnan(X), _known_means(X), X)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
@@ -277,8 +282,8 @@ def scale(state: ScalingState) -> FloatArray:
 def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None) -> AnyMatrix:
     """Compute the columns that learners use; ``scales`` is the state's `scale`, if it has been computed already."""
     if not state.length:
-        return _unit_rows(X, state.n_values, state.directions.dtype)
-    return _standardised(state, columns.design(X, state.n_values), scale(state) if scales is None else scales)
+        return _unit_rows(X, state.kinds, state.directions.dtype)
+    return _standardised(state, state.kinds.design(X), scale(state) if scales is None else scales)
 
 
 def _damped(values: FloatArray) -> FloatArray:
@@ -312,11 +317,11 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
     return np.concatenate([Z, random], axis=1)
 
 
-def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -> AnyMatrix:
+def _unit_rows(X: AnyMatrix, kinds: FeatureKinds, dtype: np.dtype[np.floating]) -> AnyMatrix:
     """Damp the values of sparse rows and scale the rows to length one."""
-    sparse = as_rows(columns.design(X, n_values))
+    sparse = as_rows(kinds.design(X))
     data = sparse.data
-    if not columns.all_nominal(n_values):
+    if not kinds.all_nominal:
         data = _damped(data)
     starts = sparse.indptr[:-1]
     counts = sparse.indptr[1:] - starts
@@ -334,42 +339,26 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     return scaled
 
 
-def _with_moments(state: ScalingState, change: Callable[[FloatArray, float], FloatArray]) -> ScalingState:
-    """Change the moments of dense columns, given what new ones have: they were zero for as long as others are known."""
-    parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
-    fills = (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)
-    rows, mean, square, recent_mean, recent_square = map(change, parts, fills)
-    return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
-
-
 def reset(state: ScalingState, features: IntArray) -> ScalingState:
-    """Forget the moments of numeric features."""
+    """Forget the moments of numeric features: they were zero for as long as others are known."""
     if not state.length:
         return state
     is_reset = np.isin(np.arange(len(state.rows)), features)
-    return _with_moments(state, lambda part, fill: np.where(is_reset, fill, part))
+    moments = state.mean, state.square, state.recent_mean, state.recent_square
+    mean, square, recent_mean, recent_square = (np.where(is_reset, 0.0, moment) for moment in moments)
+    rows = np.where(is_reset, state.rows.max(initial=0.0), state.rows)
+    return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
 
 
-def reordered(state: ScalingState, design: IntArray) -> ScalingState:
-    """Put the columns of dense data in another order; what features they come from is left to the caller."""
-    return _with_moments(state, lambda part, _: part[design])._replace(directions=state.directions[design])
-
-
-def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:
-    """Add features that were zero in all rows so far; the columns of the others keep their values.
-
-    Numeric features come before nominal ones in the design, so new columns may lie between known ones.
-    """
-    if not state.length:
-        return state._replace(n_values=n_values)
-    positions = columns.places(state.n_values, n_values)
-    m = columns.width(n_values)
-    directions = rng.normal(size=(m, state.directions.shape[1])).astype(state.directions.dtype)
-    directions[positions] = state.directions
-
-    def widened(part: FloatArray, fill: float) -> FloatArray:
-        array = np.full(m, fill)
-        array[positions] = part
-        return array
-
-    return _with_moments(state, widened)._replace(n_values=n_values, directions=directions)
+def take(state: ScalingState, moves: Moves, seed: int = 0) -> ScalingState:
+    """Move columns; new ones were zero for as long as others are known, and ``seed`` is that of their directions."""
+    taken: ScalingState = axes.take(state, moves)
+    source = moves.source("M", len(state.rows)) if state.length else None
+    if source is None or (source >= 0).all():
+        return taken
+    is_new, directions, rng = source < 0, taken.directions, np.random.default_rng([seed, len(taken.kinds)])
+    drawn = rng.normal(size=directions.shape).astype(directions.dtype)
+    return taken._replace(
+        rows=np.where(is_new, state.rows.max(initial=0.0), taken.rows),
+        directions=np.where(is_new[:, None], drawn, directions),
+    )

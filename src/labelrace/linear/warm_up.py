@@ -17,8 +17,9 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base.sparse import with_last_rows
-from labelrace.linear.blocks import SPARSE_BLOCK
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.linear import blocks
+from labelrace.linear.blocks import DenseBlock, SparseBlock
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Most rows that are learned exactly.
 EXACT_ROWS = 512
@@ -92,8 +93,48 @@ def split_first_batch(n: int) -> tuple[IntArray, IntArray]:
     n_first = min(n, EXACT_ROWS)
     first = np.arange(n_first) * n // n_first
     others = np.setdiff1d(np.arange(n), first, assume_unique=True)
-    n_blocks = -(-len(others) // SPARSE_BLOCK)
+    n_blocks = -(-len(others) // blocks.SPARSE_BLOCK)
     return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
+
+
+class Ridge(NamedTuple):
+    """What ridge regression makes of some rows."""
+
+    alpha: float  # the penalty
+    weights: Array  # (c, k)
+    intercepts: FloatArray  # (k,)
+    extra_precision: FloatArray  # (c,): how far the precision of the weights is above the penalty
+    intercept_extra_precision: float  # the same for the intercepts
+    inverse: FloatArray  # (n, n): ``M⁻¹``
+
+    def left_out(self, H: FloatArray, rows: IntArray | slice = slice(None), *, clip: bool = False) -> FloatArray:
+        """Compute the scores that some rows have in models that learned all rows but the one.
+
+        Clipped, those below 0 and above 1 are 0 and 1: for labels they are as good.
+        """
+        scores: FloatArray = H[rows] - (self.inverse[rows] @ H) / self.inverse.diagonal()[rows][:, None]
+        return np.clip(scores, 0.0, 1.0) if clip else scores
+
+
+def solve(Z: AnyMatrix, H: FloatArray, alpha: float | None, *, clip: bool) -> Ridge:
+    """Solve for rows, (n, c), with targets, (n, k), at a penalty, None for the best; ``clip`` as in `best_alpha`."""
+    kind = Z.dtype.type
+    block = SparseBlock(Z) if scipy.sparse.issparse(Z) else DenseBlock(Z)
+    values, vectors = np.linalg.eigh(block.gram(np.ones(len(block.squares))).astype(float, copy=False))
+    values = np.maximum(values, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        alpha = best_alpha(values, vectors, H, clip=clip) if alpha is None else float(alpha)
+        inverse = ridge_inverse(values, vectors, alpha)
+        solution = inverse @ H
+        weights = Z.T @ solution.astype(kind) / kind(alpha)
+        intercepts = solution.sum(axis=0) / INTERCEPT_PRECISION
+    blocks.check_finite(weights, intercepts)
+    before, extra_precision = np.full(len(block.squares), alpha), np.zeros(Z.shape[1])
+    with np.errstate(divide="ignore"):
+        after = blocks.marginal_precision(before, block.quadratic(inverse.astype(kind)), block.squares)
+    extra_precision[block.touched] = after - alpha
+    left = 1.0 - inverse.sum() / INTERCEPT_PRECISION
+    return Ridge(alpha, weights, intercepts, extra_precision, INTERCEPT_PRECISION / left - INTERCEPT_PRECISION, inverse)
 
 
 def best_alpha(values: FloatArray, vectors: FloatArray, H: FloatArray, *, clip: bool) -> float:

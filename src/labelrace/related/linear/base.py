@@ -13,6 +13,7 @@ nothing.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import scipy.sparse
 
 from labelrace.base import missing_labels, threads
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
@@ -27,7 +29,7 @@ from labelrace.decisions import monitor as monitoring
 from labelrace.decisions import rules
 from labelrace.decisions.monitor import Decision, Monitor
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import design as columns
+from labelrace.learners.design import with_ones
 from labelrace.linear import blocks as products
 from labelrace.linear import scaling
 from labelrace.linear.scaling import ScalingState
@@ -82,7 +84,7 @@ class LinearAlgorithm(Algorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing; the first batch decides which columns it has."""
-        return self._zeros(scaling.init(schema.n_values), schema.n_labels)
+        return self._zeros(scaling.init(schema.kinds), schema.n_labels)
 
     def _zeros(self, scaled: ScalingState, n_labels: int) -> State:
         """Make the state of a model with zero weights on given columns."""
@@ -102,12 +104,13 @@ class LinearAlgorithm(Algorithm[State]):
         if Y.shape[0] == 0:
             return state
         is_first = state.rows == 0
-        n_values = columns.widest_values(state.scaling.n_values, X)
+        known = state.scaling.kinds
+        kinds = known.widened(X)
         if is_first:
-            scaled = scaling.start(X, n_values, 0, np.random.default_rng(0))
+            scaled = scaling.start(X, kinds, 0, np.random.default_rng(0))
             state = self._zeros(scaling.update(scaled, X), Y.shape[1])
-        elif n_values is not state.scaling.n_values:
-            state = self._widened(state, n_values)
+        elif kinds is not known:
+            state = self.take(state, Moves(known.moves(kinds), kinds))
         labels = np.asarray(dense(Y), dtype=float)
         with threads.limited(len(labels)):
             state, scores, some = self._learn_batch(state, scaling.transform(state.scaling, X), labels)
@@ -127,7 +130,7 @@ class LinearAlgorithm(Algorithm[State]):
             # Of a model that has learned nothing, or next to nothing, scores say nothing.
             some = some[some >= len(Y) // 4]
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self._learn_rows(weights, extra_precision, columns.with_ones(Z), Y, set(some.tolist()))
+            scores = self._learn_rows(weights, extra_precision, with_ones(Z), Y, set(some.tolist()))
             if not np.isfinite(weights.sum() + extra_precision.sum()):
                 raise DivergenceError("The weights have overflowed: scale X down, or learn more slowly.")
         learned = state._replace(
@@ -187,42 +190,13 @@ class LinearAlgorithm(Algorithm[State]):
         rule, adjusted = derived.decision.rule, self._adjusted(derived, X)
         return adjusted - rule.threshold, rules.probabilities(rule, adjusted)
 
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels of which nothing is known."""
-        n_new = n_labels - len(state.intercepts)
-        wider = [np.pad(np.asarray(array), ((0, 0), (0, n_new))) for array in (state.weights, state.extra_precision)]
-        return state._replace(
-            weights=self._as_table(state.scaling, wider[0]),
-            extra_precision=self._as_table(state.scaling, wider[1]),
-            intercepts=np.pad(state.intercepts, (0, n_new)),
-            intercept_extra_precision=np.pad(state.intercept_extra_precision, (0, n_new)),
-            monitor=monitoring.grow(state.monitor, n_labels),
-        )
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far."""
-        return self._widened(state, columns.appended(state.scaling.n_values, n_values))
-
-    def _widened(self, state: State, n_values: IntArray) -> State:
-        """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
-        before = state.scaling
-        scaled = scaling.grow(before, n_values, np.random.default_rng(0))
-        m, old = scaling.n_columns(scaled), columns.places(before.n_values, n_values)
-
-        def with_new(array: Any) -> Any:
-            if not scaled.length and columns.all_numeric(n_values):
-                return VersionedRows.of(array).grown(m)
-            rows = np.zeros((m, len(state.intercepts)))
-            rows[old] = np.asarray(array)
-            return self._as_table(scaled, rows)
-
-        return state._replace(
-            scaling=scaled, weights=with_new(state.weights), extra_precision=with_new(state.extra_precision)
-        )
+    def parts(self) -> Mapping[str, Any]:
+        """Return what knows how the scaling of features moves."""
+        return {"scaling": scaling}
 
     def reset_features(self, state: State, features: IntArray) -> State:
         """Forget what was learned of features, if all are numeric."""
-        if not columns.all_numeric(state.scaling.n_values):
+        if not state.scaling.kinds.all_numeric:
             return state
         zeros = np.zeros((len(features), len(state.intercepts)))
         return state._replace(
