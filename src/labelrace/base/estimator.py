@@ -25,7 +25,8 @@ from sklearn.utils import Tags
 from labelrace.base import labels, parameters
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.fitted import Fitted, refuse_other_algorithm
+from labelrace.base.alignment import check_same_algorithm
+from labelrace.base.fitted import Fitted
 from labelrace.base.locks import Writable
 from labelrace.base.schema import Schema
 from labelrace.base.signature import DeclaredParameters
@@ -228,7 +229,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
         def merged(fitted: Fitted) -> Fitted:
             others = other._checked_fitted()
-            refuse_other_algorithm(fitted, others)
+            check_same_algorithm(fitted, others)
             joint: Fitted = fitted.algorithm.merge_models(fitted, others, columns)
             return joint
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.base import limits
+from labelrace.base import alignment, limits
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import sparse_marks, stacked
 from labelrace.exceptions import DivergenceError, MergeError
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Errors from invalid sums, which a damaged model file may contain.
 _BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
@@ -189,19 +188,19 @@ class Fitted:
         self._refuse_unmergeable(self, self)
         return self.replaced(self.schema, self.algorithm.emptied(self.state))
 
-    def merged(self, other: Fitted, places: IntArray | None = None) -> Fitted:
+    def merged(self, other: Fitted, columns: IntArray | None = None) -> Fitted:
         """Join what two models of equal parameters learned from different rows, labels and features by name.
 
         Parameters
         ----------
         other : Fitted
-        places : array, default=None
+        columns : array, default=None
             Which column of this model's features, or of further ones, each of the other one's is, where the caller
             knows that and they have no names.
         """
         # Only what merges at all can have its columns reordered, so that comes first.
         self._refuse_unmergeable(self, self)
-        one, two = aligned(self, other, places)
+        one, two = alignment.align(self, other, columns)
         self._refuse_unmergeable(one, two)
         schema = one.schema.replaced(kinds=one.schema.kinds.joined(two.schema.kinds))
         return self.replaced(schema, self.algorithm.merge(one.state, two.state))
@@ -238,114 +237,3 @@ def _beyond_bounds() -> DivergenceError:
         "The model's numbers must stay within what can be computed with, got some that are not finite: load a file of "
         "it that is in order, or start anew with fit."
     )
-
-
-def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[Fitted, Fitted]:
-    """Give two models the same labels and features, in the order of the first one; what only the second knows is last.
-
-    Raises
-    ------
-    MergeError
-        Where the columns of one have names and those of the other have none, where a feature is nominal in one and
-        numeric in the other, or where a model that lacks some cannot take new ones.
-    """
-    schema, labels, features = joint_schema(one.schema, two.schema, places)
-    first, second = _grown(one, schema), _in_places(two, schema, labels, features)
-    # To grow may have made one of them its successor.
-    refuse_other_algorithm(first, second)
-    if ((first.schema.n_values > 0) != (second.schema.n_values > 0)).any():
-        raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
-    return first, second
-
-
-def refuse_other_algorithm(one: Fitted, two: Fitted) -> None:
-    """Refuse to merge models of other parameters, or of which one alone has become its successor."""
-    for first, second in ((one, two), (two, one)):
-        if first.algorithm.successor is not None and first.algorithm.successor == second.algorithm:
-            raise MergeError(f"The models cannot be merged: {first.algorithm.outgrown}.")
-    if one.algorithm != two.algorithm:
-        raise MergeError("The models cannot be merged: their parameters differ.")
-
-
-def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:
-    """Append to a schema what only another one knows; return it with the places of the other one's labels and features.
-
-    Raises
-    ------
-    MergeError
-        Where the columns of one have names and those of the other have none, or the places given are not such.
-    """
-    labels = _places("labels", one.label_names, two.label_names, two.n_labels)
-    if places is None:
-        places = _places("features", one.feature_names, two.feature_names, two.n_features)
-    places = np.asarray(places)
-    are_places = places.shape == (two.n_features,) and places.dtype.kind in "iu" and (places >= 0).all()
-    if not are_places or len(np.unique(places)) < len(places):
-        raise MergeError(
-            f"columns must be {two.n_features} different whole numbers from 0, one for each feature of other, got "
-            f"{places!r:.80}."
-        )
-    n_labels = max(one.n_labels, int(labels.max(initial=-1)) + 1)
-    n_features = max(one.n_features, int(places.max(initial=-1)) + 1)
-    n_values = np.zeros(n_features, dtype=one.n_values.dtype)
-    n_values[places] = two.n_values
-    n_values[: one.n_features] = one.n_values
-    feature_names = _joint_names(one.feature_names, two.feature_names, places, n_features)
-    label_names = _joint_names(one.label_names, two.label_names, labels, n_labels)
-    kinds = FeatureKinds(n_values)
-    wider = one.replaced(kinds=kinds, feature_names=feature_names, n_labels=n_labels, label_names=label_names)
-    return wider, labels, places
-
-
-def _places(what: str, known: Array | None, others: Array | None, n_others: int) -> IntArray:
-    """Find the place of each of the other model's columns: that of its name, or the next free one."""
-    if (known is None) != (others is None):
-        raise MergeError(f"The models cannot be merged: the {what} of one of them have no names; name them in both.")
-    if known is None or others is None:
-        return np.arange(n_others)
-    places = {name: place for place, name in enumerate(known)}
-    return np.array([places.setdefault(name, len(places)) for name in others], dtype=np.intp)
-
-
-def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray) -> Fitted:
-    """Put a model's labels and features into the places of a wider schema."""
-    labels, features = (
-        np.concatenate([places, np.setdiff1d(np.arange(size), places)])
-        for places, size in ((labels, wanted.n_labels), (features, wanted.n_features))
-    )
-    n_values = wanted.n_values[features]
-    n_values[: two.schema.n_features] = two.schema.n_values
-    wider = wanted.replaced(
-        kinds=FeatureKinds(n_values),
-        feature_names=None if wanted.feature_names is None else wanted.feature_names[features],
-        label_names=None if wanted.label_names is None else wanted.label_names[labels],
-    )
-    grown, back, features_back = _grown(two, wider), np.argsort(labels), np.argsort(features)
-    if np.array_equal(back, np.arange(len(back))) and np.array_equal(features_back, np.arange(len(features_back))):
-        return grown
-    state = grown.algorithm.reordered(grown.state, back, features_back)
-    return grown.replaced(wanted.replaced(kinds=FeatureKinds(n_values[features_back])), state)
-
-
-def _grown(fitted: Fitted, schema: Schema) -> Fitted:
-    """Grow a model, if it can."""
-    old, algorithm = fitted.schema, fitted.algorithm
-    reason = None
-    if schema.n_labels > old.n_labels:
-        reason = algorithm.why_no_new_labels() or algorithm.why_too_many_labels(schema.n_labels)
-    if reason is None and schema.n_features > old.n_features:
-        reason = algorithm.why_no_new_features()
-    if reason:
-        raise MergeError(
-            f"The models cannot be merged: they know different columns, and one cannot take them: {reason}."
-        )
-    return fitted.grown(schema)
-
-
-def _joint_names(known: Array | None, others: Array | None, places: IntArray, size: int) -> Array | None:
-    if known is None or others is None:
-        return known
-    names = np.empty(size, dtype=object)
-    names[places] = others
-    names[: len(known)] = known
-    return names

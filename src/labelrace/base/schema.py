@@ -79,6 +79,14 @@ class Schema:
         """Return a schema that differs in some attributes."""
         return dataclasses.replace(self, **changes)
 
+    def take(self, labels: IntArray, features: IntArray) -> Schema:
+        """Return the schema of the same columns in another order, ``labels[0]`` and ``features[0]`` first."""
+        return self.replaced(
+            kinds=FeatureKinds(self.n_values[features]),
+            feature_names=None if self.feature_names is None else self.feature_names[features],
+            label_names=None if self.label_names is None else self.label_names[labels],
+        )
+
     def label_keys(self) -> Array:
         """Hash the labels' names to 64 bits; labels without names have their columns."""
         if self.label_names is None:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelrace.base.fitted import Fitted, aligned, joint_schema
+from labelrace.base import alignment
+from labelrace.base.fitted import Fitted
 from labelrace.decisions import histogram
 from labelrace.exceptions import MergeError
 from labelrace.extreme import decoder as code_decoder
@@ -51,14 +52,14 @@ def align(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[
     MergeError
         Where a label has another code in the other model.
     """
-    _, labels, _ = joint_schema(one.schema, other.schema, columns)
+    _, labels, _ = alignment.join_schemas(one.schema, other.schema, columns)
     in_both = np.flatnonzero(labels < one.schema.n_labels)
     if not np.array_equal(labels[in_both], in_both):
         raise MergeError(
             "The models cannot be merged: their labels have different numbers, and so different codes; give both the "
             "same label_names, or let both start from one model."
         )
-    return aligned(one, other, columns)
+    return alignment.align(one, other, columns)
 
 
 def merge_states(bank: RLS, one: State, other: State) -> State:

@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from labelrace.base.fitted import Fitted, aligned, joint_schema
+from labelrace.base.alignment import align, join_schemas
+from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions import drift
@@ -68,7 +69,7 @@ class Gain(NamedTuple):
 
     def plus(self, other: Gain, columns: IntArray | None = None) -> Gain:
         """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
-        schema, labels, features = joint_schema(self.schema, other.schema, columns)
+        schema, labels, features = join_schemas(self.schema, other.schema, columns)
         one, two = self.grown(schema), other._moved(schema, labels, features)
         return Gain(schema, add_weights(one.learners, two.learners), max(one.n_drifts, two.n_drifts))
 
@@ -156,7 +157,7 @@ def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted
     _refuse_incompatible(one.state, one.state)
     _refuse_incompatible(other.state, other.state)
     algorithm = one.algorithm
-    one, other = aligned(one, other, columns)
+    one, other = align(one, other, columns)
     _refuse_outgrown(algorithm, one)
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_used:
