@@ -37,7 +37,7 @@ class Gain(Protocol):
         """Names of labels and features; those of the start come first."""
 
     def plus(self, other: Self, columns: IntArray | None = None) -> Self:
-        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
+        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merge`."""
 
 
 class Shares(Protocol):
@@ -171,8 +171,8 @@ class Algorithm(Part[S]):
         return self.scores(derived, X), self.probabilities(derived, X)
 
     def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
-        """Join two models of this algorithm; ``columns`` as in `Fitted.merged`, which does it exactly."""
-        return one.merged(other, columns)
+        """Join two models of this algorithm; ``columns`` as in `Fitted.merge`, which does it exactly."""
+        return one.merge(other, columns)
 
     def why_not_shared(self, state: S) -> str | None:
         """Return why a model cannot be learned in shares of the rows; None if it can."""
@@ -193,9 +193,9 @@ class Algorithm(Part[S]):
         # Methods that grow by hand have a function for either.
         more_features, more_labels = getattr(self, "grow_features", None), getattr(self, "grow_labels", None)
         if new.n_features > old.n_features and more_features is not None:
-            state, old = more_features(state, new.n_values), old.replaced(kinds=new.kinds)
+            state, old = more_features(state, new.n_values), old.replace(kinds=new.kinds)
         if new.n_labels > old.n_labels and more_labels is not None:
-            state, old = more_labels(state, new.n_labels), old.replaced(n_labels=new.n_labels)
+            state, old = more_labels(state, new.n_labels), old.replace(n_labels=new.n_labels)
         if new.n_features > old.n_features or new.n_labels > old.n_labels:
             state = self.take(state, axes.growth(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels)))
         return state

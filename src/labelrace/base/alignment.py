@@ -26,7 +26,7 @@ def align(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[
     ----------
     one, other : Fitted
     columns : array, default=None
-        As in `Fitted.merged`.
+        As in `Fitted.merge`.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def join_schemas(one: Schema, other: Schema, columns: IntArray | None = None) ->
     n_values = np.zeros(max(one.n_features, int(features.max(initial=-1)) + 1), dtype=one.n_values.dtype)
     n_values[features] = other.n_values
     n_values[: one.n_features] = one.n_values
-    schema = one.replaced(
+    schema = one.replace(
         kinds=FeatureKinds(n_values),
         feature_names=_join_names(one.feature_names, other.feature_names, features, len(n_values)),
         n_labels=n_labels,
@@ -119,12 +119,12 @@ def _move(fitted: Fitted, schema: Schema, labels: IntArray, features: IntArray) 
     labels = np.append(labels, np.setdiff1d(np.arange(schema.n_labels), labels))
     features = np.append(features, np.setdiff1d(np.arange(schema.n_features), features))
     grown = schema.take(labels, features)
-    grown = grown.replaced(kinds=fitted.schema.kinds.extended(grown.kinds))
+    grown = grown.replace(kinds=fitted.schema.kinds.extended(grown.kinds))
     fitted = _grow(fitted, grown)
     order = np.argsort(labels), np.argsort(features)
     if all(np.array_equal(axis, np.arange(len(axis))) for axis in order):
         return fitted
-    return fitted.replaced(grown.take(*order), fitted.algorithm.reordered(fitted.state, *order))
+    return fitted.replace(grown.take(*order), fitted.algorithm.reordered(fitted.state, *order))
 
 
 def _grow(fitted: Fitted, schema: Schema) -> Fitted:
@@ -139,4 +139,4 @@ def _grow(fitted: Fitted, schema: Schema) -> Fitted:
         raise MergeError(
             f"The models cannot be merged: they know different columns, and one cannot take them: {reason}."
         )
-    return fitted.grown(schema)
+    return fitted.grow(schema)

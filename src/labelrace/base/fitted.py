@@ -7,20 +7,20 @@ it as it was, and what another thread reads is always whole. Rows that come here
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from labelrace.base import alignment, limits
-from labelrace.base.algorithm import Algorithm
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import sparse_marks, stacked
 from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Errors from invalid sums, which a damaged model file may contain.
-_BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+_INVALID_SUMS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
 # What is computed from such numbers is looked at, and refused: warnings on the way there tell a user nothing.
 _SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
 
@@ -28,6 +28,7 @@ _SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
 _CELLS = 2**22
 
 
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """Everything a model knows; immutable but for what is derived from the state once.
 
@@ -46,15 +47,10 @@ class Fitted:
     """
 
     algorithm: Any
-
-    def __init__(
-        self, algorithm: Algorithm[Any], schema: Schema, state: Any, seed: int, parameters: dict[str, Any]
-    ) -> None:
-        self.algorithm = algorithm
-        self.schema = schema
-        self.state = state
-        self.seed = seed
-        self.parameters = parameters
+    schema: Schema
+    state: Any
+    seed: int
+    parameters: dict[str, Any]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is derived is derived again where it is needed: it may be as large as all the rest.
@@ -66,36 +62,36 @@ class Fitted:
         try:
             with np.errstate(**_SILENT):
                 return self.algorithm.derive(self.state)
-        except _BEYOND_BOUNDS as error:
-            raise _beyond_bounds() from error
+        except _INVALID_SUMS as error:
+            raise _corrupt() from error
 
-    def replaced(self, schema: Schema, state: Any) -> Fitted:
+    def replace(self, schema: Schema, state: Any) -> Fitted:
         """Return the same algorithm with another schema and state."""
         return Fitted(self.algorithm, schema, state, self.seed, self.parameters)
 
-    def grown(self, schema: Schema) -> Fitted:
+    def grow(self, schema: Schema) -> Fitted:
         """Return the model extended to the features and labels of a wider schema."""
         old = self.schema
         if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
             return self
-        heir = self.or_successor(schema)
-        if heir is not self:
-            return heir.grown(schema)
+        successor = self.or_successor(schema)
+        if successor is not self:
+            return successor.grow(schema)
         # What is drawn depends on the seed and on the labels' names, so a loaded model draws the same, and so does one
         # that met other labels before.
         rng = np.random.default_rng(self.seed)
-        return self.replaced(schema, self.algorithm.grow(self.state, old, schema, rng))
+        return self.replace(schema, self.algorithm.grow(self.state, old, schema, rng))
 
-    def learned(self, batch: Batch) -> Fitted:
+    def learn(self, batch: Batch) -> Fitted:
         """Grow where a batch brings something new, and learn it."""
-        grown = self.grown(batch.schema)
+        known = self.grow(batch.schema)
         # What has been derived already is passed on, for algorithms that can use it.
-        available = vars(grown).get("derived")
+        derived = vars(known).get("derived")
         try:
-            state = grown.algorithm.update(grown.state, batch.X, batch.Y, available)
-            return grown.replaced(batch.schema, state).or_successor(batch.schema)
-        except _BEYOND_BOUNDS as error:
-            raise _beyond_bounds() from error
+            state = known.algorithm.update(known.state, batch.X, batch.Y, derived)
+            return known.replace(batch.schema, state).or_successor(batch.schema)
+        except _INVALID_SUMS as error:
+            raise _corrupt() from error
 
     def or_successor(self, schema: Schema) -> Fitted:
         """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""
@@ -104,9 +100,9 @@ class Fitted:
             return self
         return Fitted(self.algorithm.successor, self.schema, state, self.seed, self.parameters)
 
-    def reset(self, features: IntArray) -> Fitted:
+    def reset_features(self, columns: IntArray) -> Fitted:
         """Forget features whose columns stand for others from now on."""
-        return self.replaced(self.schema, self.algorithm.reset_features(self.state, features))
+        return self.replace(self.schema, self.algorithm.reset_features(self.state, columns))
 
     def predict(self, rows: AnyMatrix) -> AnyMatrix:
         """Predict label sets in the form of those learned."""
@@ -127,20 +123,20 @@ class Fitted:
             return [set(self.schema.names_of(group)) for group in np.split(sets.indices, sets.indptr[1:-1])]
         predicted = []
         for block in self._blocks(rows):
-            places, found = np.nonzero(self.algorithm.predict(self.derived, block))
-            ends = np.searchsorted(places, np.arange(1, block.shape[0]))
-            predicted += [set(self.schema.names_of(group)) for group in np.split(found, ends)]
+            row, label = np.nonzero(self.algorithm.predict(self.derived, block))
+            ends = np.searchsorted(row, np.arange(1, block.shape[0]))
+            predicted += [set(self.schema.names_of(group)) for group in np.split(label, ends)]
         return predicted
 
     def predict_top(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
-        """List the ``k`` most likely labels of each row with their probabilities, or all if there are fewer."""
+        """List the ``k`` most likely labels of each row with tsuccessor probabilities, or all if there are fewer."""
         k = min(k, self.schema.n_labels)
         with np.errstate(**_SILENT):
-            found = self.algorithm.predict_best(self.derived, rows, k)
-            if found is not None:
-                labels, likely = found
+            best = self.algorithm.predict_best(self.derived, rows, k)
+            if best is not None:
+                labels, likely = best
                 return self._named(labels, _finite(likely))
-            return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
+            return [row for block in self._blocks(rows) for row in self._most_likely(block, k)]
 
     def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)
@@ -148,7 +144,7 @@ class Fitted:
         return self._named(order, np.take_along_axis(likely, order, axis=1))
 
     def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
-        """Put the names of labels beside their probabilities, row by row."""
+        """Put the names of labels beside tsuccessor probabilities, row by row."""
         names = (self.schema.names_of(row) for row in labels)
         return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 
@@ -186,9 +182,9 @@ class Fitted:
             For algorithms that do not merge.
         """
         self._refuse_unmergeable(self, self)
-        return self.replaced(self.schema, self.algorithm.emptied(self.state))
+        return self.replace(self.schema, self.algorithm.emptied(self.state))
 
-    def merged(self, other: Fitted, columns: IntArray | None = None) -> Fitted:
+    def merge(self, other: Fitted, columns: IntArray | None = None) -> Fitted:
         """Join what two models of equal parameters learned from different rows, labels and features by name.
 
         Parameters
@@ -202,8 +198,8 @@ class Fitted:
         self._refuse_unmergeable(self, self)
         one, two = alignment.align(self, other, columns)
         self._refuse_unmergeable(one, two)
-        schema = one.schema.replaced(kinds=one.schema.kinds.joined(two.schema.kinds))
-        return self.replaced(schema, self.algorithm.merge(one.state, two.state))
+        schema = one.schema.replace(kinds=one.schema.kinds.joined(two.schema.kinds))
+        return self.replace(schema, self.algorithm.merge(one.state, two.state))
 
     def _refuse_unmergeable(self, one: Fitted, two: Fitted) -> None:
         reason: str | None = self.algorithm.why_unmergeable(one.state, two.state)
@@ -224,16 +220,15 @@ def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> IntArr
     return np.take_along_axis(best, np.lexsort(keys, axis=1), axis=1)
 
 
-def _finite(found: FloatArray) -> FloatArray:
+def _finite(values: FloatArray) -> FloatArray:
     """Refuse scores and probabilities that are not numbers, and return others."""
-    if not np.isfinite(found).all():
-        raise _beyond_bounds()
-    return found
+    if not np.isfinite(values).all():
+        raise _corrupt()
+    return values
 
 
-def _beyond_bounds() -> DivergenceError:
-    """Make the error of a model whose state leads to numbers that are not finite; its file may be a stranger's."""
+def _corrupt() -> DivergenceError:
+    """Make the error of a model whose state leads to numbers that are not finite, as one from a damaged file may."""
     return DivergenceError(
-        "The model's numbers must stay within what can be computed with, got some that are not finite: load a file of "
-        "it that is in order, or start anew with fit."
+        "The model produced NaN or infinity; its state is corrupt. Load an intact file, or call fit again."
     )

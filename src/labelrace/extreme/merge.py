@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
-    """Join two models that learned different rows, labels and features by name; ``columns`` as in `Fitted.merged`."""
+    """Join two models that learned different rows, labels and features by name; ``columns`` as in `Fitted.merge`."""
     one, other = align(one, other, columns)
-    return one.replaced(one.schema, merge_states(one.algorithm.bank, one.state, other.state))
+    return one.replace(one.schema, merge_states(one.algorithm.bank, one.state, other.state))
 
 
 def align(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[Fitted, Fitted]:
-    """Give two models the same labels and features; ``columns`` as in `Fitted.merged`.
+    """Give two models the same labels and features; ``columns`` as in `Fitted.merge`.
 
     Raises
     ------
