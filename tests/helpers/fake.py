@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-import numpy as np
-from scipy.special import expit
-
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.axes import SUM
 from labelrace.base.estimator import OnlineClassifier
@@ -27,20 +24,11 @@ class FakeAlgorithm(Algorithm[FakeState]):
 
     state_type = FakeState
 
-    def init(self, schema, rng):
-        return FakeState(np.zeros((schema.n_features, schema.n_labels)))
-
     def update(self, state, X, Y, derived=None):
         return FakeState(state.sums + dense(X.T @ (2 * dense(Y) - 1)))
 
-    def derive(self, state):
-        return state.sums
-
     def scores(self, derived, X):
-        return X @ derived
-
-    def probabilities(self, derived, X):
-        return expit(self.scores(derived, X))
+        return X @ derived.sums
 
 
 class FakeClassifier(OnlineClassifier):

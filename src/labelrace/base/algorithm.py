@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+from scipy.special import expit
 
 from labelrace.base import axes
 from labelrace.base.axes import Moves
@@ -131,17 +132,21 @@ class Algorithm(Part[S]):
     shares: ClassVar[Shares | None] = None
     """How a method that is not sums is learned in shares; None for sums."""
 
-    @abstractmethod
     def init(self, schema: Schema, rng: np.random.Generator) -> S:
-        """Make the state of a model that has seen nothing; ``rng`` draws what the model draws."""
+        """Make the state of a model that has seen nothing; ``rng`` draws what the model draws.
+
+        By default all is 0, of labels ``l`` and features ``m``.
+        """
+        state: S = axes.zeros(self.state_type, l=schema.n_labels, m=schema.n_features)
+        return state
 
     @abstractmethod
     def update(self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
         """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state."""
 
-    @abstractmethod
     def derive(self, state: S) -> Any:
-        """Compute what predicting needs."""
+        """Compute what predicting needs: by default the state."""
+        return state
 
     @abstractmethod
     def scores(self, derived: Any, X: AnyMatrix) -> FloatArray:
@@ -151,9 +156,10 @@ class Algorithm(Part[S]):
         """Decide which labels are present, (n, l): by default those with a positive score."""
         return self.scores(derived, X) > 0
 
-    @abstractmethod
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
-        """Estimate the probability of every label, (n, l)."""
+        """Estimate the probability of every label, (n, l): by default the scores are log odds."""
+        likely: FloatArray = expit(self.scores(derived, X))
+        return likely
 
     def predict_sets(self, derived: Any, X: AnyMatrix) -> AnyMatrix | None:
         """Decide which labels are present, as a sparse array; None where that takes no less than `predict`."""
