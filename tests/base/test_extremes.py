@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers import models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -30,7 +31,7 @@ MODELS = {
     "ridge bank": lambda: RACEClassifier(method="regression", learner="ridge", random_state=0),
     "ridge without penalty": lambda: RACEClassifier(method="regression", learner=Ridge(alpha=0.0), random_state=0),
     "binned relevance": lambda: BinaryRelevanceClassifier(learner=BINNED),
-} | {name: partial(labelrace.make_model, name) for name in labelrace.model_names()}
+} | {name: partial(labelrace.make_model, name) for name in models.MODELS}
 ROWS = np.random.default_rng(0).normal(size=(20, 3)).clip(-1, 1)
 LABELS = (np.random.default_rng(1).random((20, 5)) < 0.4).astype(float)
 SIZE = st.sampled_from(SIZES)

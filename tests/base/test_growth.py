@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from helpers.models import ONLINE_MODELS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -121,7 +122,7 @@ def test_algorithms_that_cannot_grow_say_so():
 
 
 LABELS = list("abcdef")
-ONLINE = labelrace.model_names(online=True)
+ONLINE = ONLINE_MODELS
 
 
 def assert_same(one, other, X, **options):

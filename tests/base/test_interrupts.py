@@ -145,7 +145,7 @@ def test_predicting_with_ids():
             assert any(np.array_equal(row, one) for one in (old, new) if one is not None)
         delayed.learn(ids, Y[: len(ids)])
         assert delayed.pending_ids == []
-        assert not delayed._rows._places
+        assert not len(delayed._rows)
 
     assert interrupts.each_line(waiting, call, check) > 50
 

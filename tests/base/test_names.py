@@ -110,5 +110,5 @@ def test_a_schema_numbers_its_names_once():
     assert schema.feature_index == {"a": 0, "b": 1}
     assert schema.feature_index is schema.feature_index
     assert schema.label_index == {"x": 0}
-    wider = schema.replaced(label_names=as_array(["x", "y"]), n_labels=2)
+    wider = schema.replace(label_names=as_array(["x", "y"]), n_labels=2)
     assert wider.label_index == {"x": 0, "y": 1}

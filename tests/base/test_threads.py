@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from helpers.models import ONLINE_MODELS
 from scipy import sparse
 from sklearn.base import clone
 
@@ -19,7 +20,7 @@ from labelrace import RACEClassifier
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 6)), (RNG.random((60, 5)) < 0.3).astype(float)
-ONLINE = [name for name in labelrace.model_names() if labelrace.make_model(name).is_online and "reg" not in name]
+ONLINE = [name for name in ONLINE_MODELS if "reg" not in name]
 # They keep windows of rows, or draw how often each row counts.
 WITHOUT_COUNTS = ("mbr-chunks", "mwc", "eaht")
 

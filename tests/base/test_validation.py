@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.models import MODELS, ONLINE_MODELS
 from scipy import sparse
 from sklearn.linear_model import Perceptron
 
@@ -226,7 +227,7 @@ def test_parameters_are_neither_changed_nor_kept(data):
     )
 
 
-ONLINE = labelrace.model_names(online=True)
+ONLINE = ONLINE_MODELS
 # The default's scaling divides dense rows by the root of the number of columns at the start, and has random features of
 # them; when features become more, a model that scales so is not the one that knew them.
 EXACT = [name for name in ONLINE if name not in ("race", "arow", "adagrad-logistic", "adagrad-squared")]
@@ -435,7 +436,7 @@ def test_data_frames_with_some_sparse_columns(data):
         np.testing.assert_array_equal(twin.decision_function(some), model.decision_function(frame))
 
 
-@pytest.mark.parametrize("name", labelrace.model_names())
+@pytest.mark.parametrize("name", MODELS)
 def test_read_only_sparse_data_will_do(name):
     rng = np.random.default_rng(0)
     X, Y = sparse.csr_array(rng.random((12, 3))), sparse.csr_array((rng.random((12, 4)) < 0.5).astype(float))

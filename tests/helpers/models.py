@@ -31,6 +31,8 @@ FAMILIES = (
 # What a test goes through that holds for every model: all of them with ``--all-models``, as in the gate.
 MODELS = labelrace.model_names() if os.environ.get("LABELRACE_ALL_MODELS") else list(FAMILIES)
 
+ONLINE_MODELS = [name for name in MODELS if name in labelrace.model_names(online=True)]
+
 BANKS = {
     "naive_bayes": {},
     "binned": {"learner": NaiveBayes(numeric="binned")},

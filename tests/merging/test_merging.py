@@ -93,7 +93,7 @@ def test_all_models_that_merge_exactly_are_here():
     expected = (
         "race-cls-fixed obr occ oecc ridge plst plst-meka cplst faie cssp moplms cca kcca cs cl majority negative"
     )
-    assert expected.split() == EXACT
+    assert [name for name in expected.split() if name in models.MODELS] == EXACT
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+from scipy.special import expit
 
 from labelrace.base import axes
 from labelrace.base.axes import Moves
@@ -38,7 +39,7 @@ class Gain(Protocol):
         """Names of labels and features; those of the start come first."""
 
     def plus(self, other: Self, columns: IntArray | None = None) -> Self:
-        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
+        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merge`."""
 
 
 class Shares(Protocol):
@@ -132,17 +133,21 @@ class Algorithm(Part[S]):
     shares: ClassVar[Shares | None] = None
     """How a method that is not sums is learned in shares; None for sums."""
 
-    @abstractmethod
     def init(self, schema: Schema, rng: np.random.Generator) -> S:
-        """Make the state of a model that has seen nothing; ``rng`` draws what the model draws."""
+        """Make the state of a model that has seen nothing; ``rng`` draws what the model draws.
+
+        By default all is 0, of labels ``l`` and features ``m``.
+        """
+        state: S = axes.zeros(self.state_type, l=schema.n_labels, m=schema.n_features)
+        return state
 
     @abstractmethod
     def update(self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
         """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state."""
 
-    @abstractmethod
     def derive(self, state: S) -> Any:
-        """Compute what predicting needs."""
+        """Compute what predicting needs: by default the state."""
+        return state
 
     @abstractmethod
     def scores(self, derived: Any, X: AnyMatrix) -> FloatArray:
@@ -152,9 +157,10 @@ class Algorithm(Part[S]):
         """Decide which labels are present, (n, l): by default those with a positive score."""
         return self.scores(derived, X) > 0
 
-    @abstractmethod
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
-        """Estimate the probability of every label, (n, l)."""
+        """Estimate the probability of every label, (n, l): by default the scores are log odds."""
+        likely: FloatArray = expit(self.scores(derived, X))
+        return likely
 
     def predict_sets(self, derived: Any, X: AnyMatrix) -> AnyMatrix | None:
         """Decide which labels are present, as a sparse array; None where that takes no less than `predict`."""
@@ -172,8 +178,8 @@ class Algorithm(Part[S]):
         return self.scores(derived, X), self.probabilities(derived, X)
 
     def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
-        """Join two models of this algorithm; ``columns`` as in `Fitted.merged`, which does it exactly."""
-        return one.merged(other, columns)
+        """Join two models of this algorithm; ``columns`` as in `Fitted.merge`, which does it exactly."""
+        return one.merge(other, columns)
 
     def why_not_shared(self, state: S) -> str | None:
         """Return why a model cannot be learned in shares of the rows; None if it can."""
@@ -199,9 +205,9 @@ class Algorithm(Part[S]):
         # Methods that grow by hand have a function for either.
         more_features, more_labels = getattr(self, "grow_features", None), getattr(self, "grow_labels", None)
         if new.n_features > old.n_features and more_features is not None:
-            state, old = more_features(state, new.n_values), old.replaced(kinds=new.kinds)
+            state, old = more_features(state, new.n_values), old.replace(kinds=new.kinds)
         if new.n_labels > old.n_labels and more_labels is not None:
-            state, old = more_labels(state, new.n_labels), old.replaced(n_labels=new.n_labels)
+            state, old = more_labels(state, new.n_labels), old.replace(n_labels=new.n_labels)
         if new.n_features > old.n_features or new.n_labels > old.n_labels:
             state = self.take(state, axes.growth(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels)))
         return state

@@ -319,6 +319,28 @@ def _renumbered(entries: Array, source: IntArray | None) -> Array:
 # --- Sums -------------------------------------------------------------------------------------------------------------
 
 
+def zeros(state_type: Any, **sizes: int) -> Any:
+    """Make a state of zeros, of fields whose axes have these sizes.
+
+    Examples
+    --------
+    >>> class Counts(NamedTuple):
+    ...     rows: Annotated[float, SUM]
+    ...     counts: Annotated[Array, "l", SUM]
+    >>> zeros(Counts, l=2)
+    Counts(rows=0.0, counts=array([0., 0.]))
+    """
+
+    def zero(each: Field) -> Any:
+        if each.kind is float:
+            return 0.0
+        if each.axes is None or not sizes.keys() >= set(each.axes.split()):
+            raise TypeError(f"{state_type.__name__}.{each.name} is no array of {', '.join(sizes)}: define init.")
+        return np.zeros([sizes[axis] for axis in each.axes.split()])
+
+    return state_type(*map(zero, fields_of(state_type)))
+
+
 def empty(state: Any, **parts: Callable[[Any], Any]) -> Any:
     """Make the state of a model that has learned nothing: sums are zero, or none if they may be; all else stays."""
 

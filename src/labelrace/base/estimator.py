@@ -12,7 +12,7 @@ import copy
 import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Self
 
@@ -25,9 +25,10 @@ from sklearn.utils import Tags
 from labelrace.base import labels, parameters
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.fitted import Fitted, refuse_other_algorithm
-from labelrace.base.locks import Writable
-from labelrace.base.schema import Schema
+from labelrace.base.alignment import check_same_algorithm
+from labelrace.base.fitted import Fitted
+from labelrace.base.locks import Writable, one_writer
+from labelrace.base.schema import Batch, Schema
 from labelrace.base.signature import DeclaredParameters
 from labelrace.base.validation import EstimatorInfo
 from labelrace.exceptions import GrowthError, MergeError
@@ -75,6 +76,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
+    @one_writer
     def fit(self, X: MatrixLike, y: TargetLike) -> Self:
         """Forget everything and learn from one batch.
 
@@ -89,8 +91,11 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._exchange(lambda _: self._learned(None, X, y))
+        fitted, batch = self._first_batch(X, y)
+        self._fitted = fitted.learn(batch)
+        return self
 
+    @one_writer
     def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
         """Learn from a further batch.
 
@@ -113,36 +118,30 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._exchange(self._learned, X, y)
-
-    def _exchange(self, change: Callable[..., Fitted], *arguments: Any) -> Self:
-        """Compute a new `Fitted` and assign it, holding the lock that threads which learn share."""
-        # On one line, as in `labelrace.base.locks.one_at_a_time`.
-        with self._writers: self._fitted = change(self.__dict__.get("_fitted"), *arguments)  # noqa: E701  # fmt: skip
+        fitted, batch = self._next_batch(X, y) if "_fitted" in self.__dict__ else self._first_batch(X, y)
+        self._fitted = fitted.learn(batch)
         return self
 
-    def _change(self, change: Callable[[Fitted], Fitted]) -> Self:
-        """Replace what is known by what a function makes of it; raise `NotFittedError` if there is nothing."""
-        return self._exchange(lambda _: change(self._checked_fitted()))
+    def _first_batch(self, X: Any, y: Any) -> tuple[Fitted, Batch]:
+        """Check a first batch; return it with what knows its columns and has learned nothing."""
+        info = EstimatorInfo(type(self).__name__, self._algorithm(0))
+        batch = inputs.first_batch(
+            X, y, info, label_names=self.label_names, categorical_features=self.categorical_features
+        )
+        # Drawn when the batch is known to be in order: a refused one takes nothing from a generator.
+        seed = self._seed()
+        algorithm = self._algorithm(seed)
+        state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
+        return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)), batch
 
-    def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
-        """Check a batch, grow where it brings something new, and learn it."""
-        if before is None:
-            batch = inputs.first_batch(
-                X,
-                y,
-                self._info(self._algorithm(0)),
-                label_names=self.label_names,
-                categorical_features=self.categorical_features,
-            )
-            # Drawn when the batch is known to be in order: a refused one takes nothing from a generator.
-            seed = self._seed()
-            algorithm = self._algorithm(seed)
-            state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
-            return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
-        self._refuse_changed_parameters(before)
-        return before.learned(inputs.next_batch(X, y, before.schema, self._info(before.algorithm)))
+    def _next_batch(self, X: Any, y: Any) -> tuple[Fitted, Batch]:
+        """Check a further batch; return it with what is known so far."""
+        fitted = self._fitted
+        self._check_unchanged(fitted)
+        info = EstimatorInfo(type(self).__name__, fitted.algorithm)
+        return fitted, inputs.next_batch(X, y, fitted.schema, info)
 
+    @one_writer
     def add_labels(self, new: int | Sequence[str]) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
 
@@ -155,17 +154,19 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._change(lambda fitted: fitted.grown(self._schema_with(new)))
+        self._fitted = self.fitted.grow(self._schema_with(new))
+        return self
 
     def _schema_with(self, new: int | Sequence[str]) -> Schema:
         """Return the schema with further labels."""
-        schema = self._checked_fitted().schema
+        schema = self.fitted.schema
         n_labels, names = labels.added_names(new, schema.n_labels, schema.label_names)
         reason = self.why_no_new_labels(n_labels)
         if reason:
             raise GrowthError(f"{type(self).__name__} cannot take new labels: {reason}.")
-        return schema.replaced(n_labels=n_labels, label_names=names)
+        return schema.replace(n_labels=n_labels, label_names=names)
 
+    @one_writer
     def reset_features(self, columns: Any) -> Self:
         """Forget features whose columns stand for others from now on, as far as the model can.
 
@@ -177,8 +178,11 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._change(lambda known: known.reset(inputs.feature_columns(columns, known.schema.n_features)))
+        fitted = self.fitted
+        self._fitted = fitted.reset_features(inputs.feature_columns(columns, fitted.schema.n_features))
+        return self
 
+    @one_writer
     def rename_labels(self, names: Mapping[str, str]) -> Self:
         """Give labels other names; what has been learned of them stays.
 
@@ -190,13 +194,12 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
+        fitted = self.fitted
+        new = labels.renamed(fitted.schema.label_names, names)
+        self._fitted = fitted.replace(fitted.schema.replace(label_names=new), fitted.state)
+        return self
 
-        def renamed(fitted: Fitted) -> Fitted:
-            new = labels.renamed(fitted.schema.label_names, names)
-            return fitted.replaced(fitted.schema.replaced(label_names=new), fitted.state)
-
-        return self._change(renamed)
-
+    @one_writer
     def merge(self, other: OnlineClassifier, *, columns: IntArray | None = None) -> Self:
         """Take in what another model has learned from other rows.
 
@@ -222,17 +225,13 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         MergeError
             Where merging makes no sense, with the reason.
         """
+        fitted = self.fitted
         if type(other) is not type(self):
-            self._checked_fitted()
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-
-        def merged(fitted: Fitted) -> Fitted:
-            others = other._checked_fitted()
-            refuse_other_algorithm(fitted, others)
-            joint: Fitted = fitted.algorithm.merge_models(fitted, others, columns)
-            return joint
-
-        return self._change(merged)
+        later = other.fitted
+        check_same_algorithm(fitted, later)
+        self._fitted = fitted.algorithm.merge_models(fitted, later, columns)
+        return self
 
     def emptied(self) -> Self:
         """Return a copy that has learned nothing but knows what the first batch settled: the columns, what was drawn.
@@ -365,15 +364,15 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
     def predict_row(self, row: AnyMatrix) -> list[bool]:
         """Decide the labels of one row that is known to have the model's columns: a (1, m) array of finite floats."""
-        fitted = self._checked_fitted()
+        fitted = self.fitted
         rows = inputs.in_range(row, fitted.schema)
         present: list[bool] = fitted.algorithm.predict(fitted.derived, rows)[0].tolist()
         return present
 
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
         """Check rows to be predicted; return them with what the model knows at this moment."""
-        fitted = self._checked_fitted()
-        return fitted, inputs.known_rows(X, fitted.schema, self._info(fitted.algorithm))
+        fitted = self.fitted
+        return fitted, inputs.known_rows(X, fitted.schema, EstimatorInfo(type(self).__name__, fitted.algorithm))
 
     # --- What is known ------------------------------------------------------------------------------------------------
 
@@ -391,8 +390,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
     def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what a file of the model holds, a header and arrays by name, for a file that holds more than it."""
-        fitted = self._checked_fitted()
-        self._refuse_changed_parameters(fitted)
+        fitted = self.fitted
+        self._check_unchanged(fitted)
         from labelrace.base import state_file  # here, as most models are never saved
 
         return state_file.packed(self, fitted)
@@ -419,8 +418,19 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
     @property
     def fitted(self) -> Fitted:
-        """Everything that was learned, as a value."""
-        return self._checked_fitted()
+        """Everything that was learned, as a value.
+
+        Raises
+        ------
+        NotFittedError
+            If nothing was learned; to ``hasattr`` it is the error of a missing attribute.
+        """
+        if "_fitted" not in self.__dict__:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
+                "arguments before using this estimator."
+            )
+        return self._fitted
 
     @property
     def is_fitted(self) -> bool:
@@ -429,22 +439,22 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
     def why_no_new_labels(self, n_labels: int) -> str | None:
         """Return why labels that appear later are refused, so that there are ``n_labels``; None if they are learned."""
-        algorithm = self._checked_fitted().algorithm
+        algorithm = self.fitted.algorithm
         return algorithm.why_no_new_labels() or algorithm.why_too_many_labels(n_labels)
 
     def why_no_new_features(self) -> str | None:
         """Return why features that appear later are refused; None if they are learned."""
-        return self._checked_fitted().algorithm.why_no_new_features()
+        return self.fitted.algorithm.why_no_new_features()
 
     @property
     def n_features_in_(self) -> int:
         """Number of features."""
-        return self._checked_fitted().schema.n_features
+        return self.fitted.schema.n_features
 
     @property
     def feature_names_in_(self) -> Array:
         """Names of the features; not there if they have none."""
-        names = self._checked_fitted().schema.feature_names
+        names = self.fitted.schema.feature_names
         if names is None:
             raise AttributeError("feature_names_in_: the features have no names")
         return names
@@ -452,24 +462,12 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     @property
     def classes_(self) -> Array:
         """Columns of the labels, from 0."""
-        return np.arange(self._checked_fitted().schema.n_labels)
+        return np.arange(self.fitted.schema.n_labels)
 
     @property
     def label_names_(self) -> Array | None:
         """Names of the labels, or None if they have none."""
-        return self._checked_fitted().schema.label_names
-
-    def _checked_fitted(self) -> Fitted:
-        """Return what is known, or raise that nothing is; to ``hasattr`` the error is one of a missing attribute."""
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
-                "arguments before using this estimator."
-            )
-        return self._fitted
-
-    def _info(self, algorithm: Algorithm[Any]) -> EstimatorInfo:
-        return EstimatorInfo(type(self).__name__, algorithm)
+        return self.fitted.schema.label_names
 
     def _current_algorithm(self) -> Algorithm[Any] | None:
         """Return the algorithm; None if the parameters are wrong, which is reported where learning starts."""
@@ -480,7 +478,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         except ValueError:
             return None
 
-    def _refuse_changed_parameters(self, fitted: Fitted) -> None:
+    def _check_unchanged(self, fitted: Fitted) -> None:
         # Comparing references is quick, and where none has changed it is enough.
         if all(map(operator.is_, map(self.__dict__.get, fitted.parameters), fitted.parameters.values())):
             return
@@ -490,9 +488,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         is_other = any(not parameters.are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
         algorithm = self._algorithm(fitted.seed)
         if is_other or fitted.algorithm not in (algorithm, algorithm.successor):
-            raise ValueError(
-                "The parameters must be those that learning began with: set them back, or start anew with fit."
-            )
+            raise ValueError("Parameters were changed after fitting. Restore them, or call fit to start over.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in self.__dict__

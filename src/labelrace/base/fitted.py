@@ -7,21 +7,20 @@ it as it was, and what another thread reads is always whole. Rows that come here
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from labelrace.base import limits
-from labelrace.base.algorithm import Algorithm
-from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base import alignment, limits
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import sparse_marks, stacked
 from labelrace.exceptions import DivergenceError, MergeError
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Errors from invalid sums, which a damaged model file may contain.
-_BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+_INVALID_SUMS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
 # What is computed from such numbers is looked at, and refused: warnings on the way there tell a user nothing.
 _SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
 
@@ -29,6 +28,7 @@ _SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
 _CELLS = 2**22
 
 
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """Everything a model knows; immutable but for what is derived from the state once.
 
@@ -47,15 +47,10 @@ class Fitted:
     """
 
     algorithm: Any
-
-    def __init__(
-        self, algorithm: Algorithm[Any], schema: Schema, state: Any, seed: int, parameters: dict[str, Any]
-    ) -> None:
-        self.algorithm = algorithm
-        self.schema = schema
-        self.state = state
-        self.seed = seed
-        self.parameters = parameters
+    schema: Schema
+    state: Any
+    seed: int
+    parameters: dict[str, Any]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is derived is derived again where it is needed: it may be as large as all the rest.
@@ -67,36 +62,36 @@ class Fitted:
         try:
             with np.errstate(**_SILENT):
                 return self.algorithm.derive(self.state)
-        except _BEYOND_BOUNDS as error:
-            raise _beyond_bounds() from error
+        except _INVALID_SUMS as error:
+            raise _corrupt() from error
 
-    def replaced(self, schema: Schema, state: Any) -> Fitted:
+    def replace(self, schema: Schema, state: Any) -> Fitted:
         """Return the same algorithm with another schema and state."""
         return Fitted(self.algorithm, schema, state, self.seed, self.parameters)
 
-    def grown(self, schema: Schema) -> Fitted:
+    def grow(self, schema: Schema) -> Fitted:
         """Return the model extended to the features and labels of a wider schema."""
         old = self.schema
         if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
             return self
-        heir = self.or_successor(schema)
-        if heir is not self:
-            return heir.grown(schema)
+        successor = self.or_successor(schema)
+        if successor is not self:
+            return successor.grow(schema)
         # What is drawn depends on the seed and on the labels' names, so a loaded model draws the same, and so does one
         # that met other labels before.
         rng = np.random.default_rng(self.seed)
-        return self.replaced(schema, self.algorithm.grow(self.state, old, schema, rng))
+        return self.replace(schema, self.algorithm.grow(self.state, old, schema, rng))
 
-    def learned(self, batch: Batch) -> Fitted:
+    def learn(self, batch: Batch) -> Fitted:
         """Grow where a batch brings something new, and learn it."""
-        grown = self.grown(batch.schema)
+        known = self.grow(batch.schema)
         # What has been derived already is passed on, for algorithms that can use it.
-        available = vars(grown).get("derived")
+        derived = vars(known).get("derived")
         try:
-            state = grown.algorithm.update(grown.state, batch.X, batch.Y, available)
-            return grown.replaced(batch.schema, state).or_successor(batch.schema)
-        except _BEYOND_BOUNDS as error:
-            raise _beyond_bounds() from error
+            state = known.algorithm.update(known.state, batch.X, batch.Y, derived)
+            return known.replace(batch.schema, state).or_successor(batch.schema)
+        except _INVALID_SUMS as error:
+            raise _corrupt() from error
 
     def or_successor(self, schema: Schema) -> Fitted:
         """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""
@@ -105,9 +100,9 @@ class Fitted:
             return self
         return Fitted(self.algorithm.successor, self.schema, state, self.seed, self.parameters)
 
-    def reset(self, features: IntArray) -> Fitted:
+    def reset_features(self, columns: IntArray) -> Fitted:
         """Forget features whose columns stand for others from now on."""
-        return self.replaced(self.schema, self.algorithm.reset_features(self.state, features))
+        return self.replace(self.schema, self.algorithm.reset_features(self.state, columns))
 
     def predict(self, rows: AnyMatrix) -> AnyMatrix:
         """Predict label sets in the form of those learned."""
@@ -128,20 +123,20 @@ class Fitted:
             return [set(self.schema.names_of(group)) for group in np.split(sets.indices, sets.indptr[1:-1])]
         predicted = []
         for block in self._blocks(rows):
-            places, found = np.nonzero(self.algorithm.predict(self.derived, block))
-            ends = np.searchsorted(places, np.arange(1, block.shape[0]))
-            predicted += [set(self.schema.names_of(group)) for group in np.split(found, ends)]
+            row, label = np.nonzero(self.algorithm.predict(self.derived, block))
+            ends = np.searchsorted(row, np.arange(1, block.shape[0]))
+            predicted += [set(self.schema.names_of(group)) for group in np.split(label, ends)]
         return predicted
 
     def predict_top(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
-        """List the ``k`` most likely labels of each row with their probabilities, or all if there are fewer."""
+        """List the ``k`` most likely labels of each row with tsuccessor probabilities, or all if there are fewer."""
         k = min(k, self.schema.n_labels)
         with np.errstate(**_SILENT):
-            found = self.algorithm.predict_best(self.derived, rows, k)
-            if found is not None:
-                labels, likely = found
+            best = self.algorithm.predict_best(self.derived, rows, k)
+            if best is not None:
+                labels, likely = best
                 return self._named(labels, _finite(likely))
-            return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
+            return [row for block in self._blocks(rows) for row in self._most_likely(block, k)]
 
     def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)
@@ -149,7 +144,7 @@ class Fitted:
         return self._named(order, np.take_along_axis(likely, order, axis=1))
 
     def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
-        """Put the names of labels beside their probabilities, row by row."""
+        """Put the names of labels beside tsuccessor probabilities, row by row."""
         names = (self.schema.names_of(row) for row in labels)
         return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 
@@ -187,24 +182,24 @@ class Fitted:
             For algorithms that do not merge.
         """
         self._refuse_unmergeable(self, self)
-        return self.replaced(self.schema, self.algorithm.emptied(self.state))
+        return self.replace(self.schema, self.algorithm.emptied(self.state))
 
-    def merged(self, other: Fitted, places: IntArray | None = None) -> Fitted:
+    def merge(self, other: Fitted, columns: IntArray | None = None) -> Fitted:
         """Join what two models of equal parameters learned from different rows, labels and features by name.
 
         Parameters
         ----------
         other : Fitted
-        places : array, default=None
+        columns : array, default=None
             Which column of this model's features, or of further ones, each of the other one's is, where the caller
             knows that and they have no names.
         """
         # Only what merges at all can have its columns reordered, so that comes first.
         self._refuse_unmergeable(self, self)
-        one, two = aligned(self, other, places)
+        one, two = alignment.align(self, other, columns)
         self._refuse_unmergeable(one, two)
-        schema = one.schema.replaced(kinds=one.schema.kinds.joined(two.schema.kinds))
-        return self.replaced(schema, self.algorithm.merge(one.state, two.state))
+        schema = one.schema.replace(kinds=one.schema.kinds.joined(two.schema.kinds))
+        return self.replace(schema, self.algorithm.merge(one.state, two.state))
 
     def _refuse_unmergeable(self, one: Fitted, two: Fitted) -> None:
         reason: str | None = self.algorithm.why_unmergeable(one.state, two.state)
@@ -225,127 +220,15 @@ def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> IntArr
     return np.take_along_axis(best, np.lexsort(keys, axis=1), axis=1)
 
 
-def _finite(found: FloatArray) -> FloatArray:
+def _finite(values: FloatArray) -> FloatArray:
     """Refuse scores and probabilities that are not numbers, and return others."""
-    if not np.isfinite(found).all():
-        raise _beyond_bounds()
-    return found
+    if not np.isfinite(values).all():
+        raise _corrupt()
+    return values
 
 
-def _beyond_bounds() -> DivergenceError:
-    """Make the error of a model whose state leads to numbers that are not finite; its file may be a stranger's."""
+def _corrupt() -> DivergenceError:
+    """Make the error of a model whose state leads to numbers that are not finite, as one from a damaged file may."""
     return DivergenceError(
-        "The model's numbers must stay within what can be computed with, got some that are not finite: load a file of "
-        "it that is in order, or start anew with fit."
+        "The model produced NaN or infinity; its state is corrupt. Load an intact file, or call fit again."
     )
-
-
-def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[Fitted, Fitted]:
-    """Give two models the same labels and features, in the order of the first one; what only the second knows is last.
-
-    Raises
-    ------
-    MergeError
-        Where the columns of one have names and those of the other have none, where a feature is nominal in one and
-        numeric in the other, or where a model that lacks some cannot take new ones.
-    """
-    schema, labels, features = joint_schema(one.schema, two.schema, places)
-    first, second = _grown(one, schema), _in_places(two, schema, labels, features)
-    # To grow may have made one of them its successor.
-    refuse_other_algorithm(first, second)
-    if ((first.schema.n_values > 0) != (second.schema.n_values > 0)).any():
-        raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
-    return first, second
-
-
-def refuse_other_algorithm(one: Fitted, two: Fitted) -> None:
-    """Refuse to merge models of other parameters, or of which one alone has become its successor."""
-    for first, second in ((one, two), (two, one)):
-        if first.algorithm.successor is not None and first.algorithm.successor == second.algorithm:
-            raise MergeError(f"The models cannot be merged: {first.algorithm.outgrown}.")
-    if one.algorithm != two.algorithm:
-        raise MergeError("The models cannot be merged: their parameters differ.")
-
-
-def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:
-    """Append to a schema what only another one knows; return it with the places of the other one's labels and features.
-
-    Raises
-    ------
-    MergeError
-        Where the columns of one have names and those of the other have none, or the places given are not such.
-    """
-    labels = _places("labels", one.label_names, two.label_names, two.n_labels)
-    if places is None:
-        places = _places("features", one.feature_names, two.feature_names, two.n_features)
-    places = np.asarray(places)
-    are_places = places.shape == (two.n_features,) and places.dtype.kind in "iu" and (places >= 0).all()
-    if not are_places or len(np.unique(places)) < len(places):
-        raise MergeError(
-            f"columns must be {two.n_features} different whole numbers from 0, one for each feature of other, got "
-            f"{places!r:.80}."
-        )
-    n_labels = max(one.n_labels, int(labels.max(initial=-1)) + 1)
-    n_features = max(one.n_features, int(places.max(initial=-1)) + 1)
-    n_values = np.zeros(n_features, dtype=one.n_values.dtype)
-    n_values[places] = two.n_values
-    n_values[: one.n_features] = one.n_values
-    feature_names = _joint_names(one.feature_names, two.feature_names, places, n_features)
-    label_names = _joint_names(one.label_names, two.label_names, labels, n_labels)
-    kinds = FeatureKinds(n_values)
-    wider = one.replaced(kinds=kinds, feature_names=feature_names, n_labels=n_labels, label_names=label_names)
-    return wider, labels, places
-
-
-def _places(what: str, known: Array | None, others: Array | None, n_others: int) -> IntArray:
-    """Find the place of each of the other model's columns: that of its name, or the next free one."""
-    if (known is None) != (others is None):
-        raise MergeError(f"The models cannot be merged: the {what} of one of them have no names; name them in both.")
-    if known is None or others is None:
-        return np.arange(n_others)
-    places = {name: place for place, name in enumerate(known)}
-    return np.array([places.setdefault(name, len(places)) for name in others], dtype=np.intp)
-
-
-def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray) -> Fitted:
-    """Put a model's labels and features into the places of a wider schema."""
-    labels, features = (
-        np.concatenate([places, np.setdiff1d(np.arange(size), places)])
-        for places, size in ((labels, wanted.n_labels), (features, wanted.n_features))
-    )
-    n_values = wanted.n_values[features]
-    n_values[: two.schema.n_features] = two.schema.n_values
-    wider = wanted.replaced(
-        kinds=FeatureKinds(n_values),
-        feature_names=None if wanted.feature_names is None else wanted.feature_names[features],
-        label_names=None if wanted.label_names is None else wanted.label_names[labels],
-    )
-    grown, back, features_back = _grown(two, wider), np.argsort(labels), np.argsort(features)
-    if np.array_equal(back, np.arange(len(back))) and np.array_equal(features_back, np.arange(len(features_back))):
-        return grown
-    state = grown.algorithm.reordered(grown.state, back, features_back)
-    return grown.replaced(wanted.replaced(kinds=FeatureKinds(n_values[features_back])), state)
-
-
-def _grown(fitted: Fitted, schema: Schema) -> Fitted:
-    """Grow a model, if it can."""
-    old, algorithm = fitted.schema, fitted.algorithm
-    reason = None
-    if schema.n_labels > old.n_labels:
-        reason = algorithm.why_no_new_labels() or algorithm.why_too_many_labels(schema.n_labels)
-    if reason is None and schema.n_features > old.n_features:
-        reason = algorithm.why_no_new_features()
-    if reason:
-        raise MergeError(
-            f"The models cannot be merged: they know different columns, and one cannot take them: {reason}."
-        )
-    return fitted.grown(schema)
-
-
-def _joint_names(known: Array | None, others: Array | None, places: IntArray, size: int) -> Array | None:
-    if known is None or others is None:
-        return known
-    names = np.empty(size, dtype=object)
-    names[places] = others
-    names[: len(known)] = known
-    return names

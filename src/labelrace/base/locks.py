@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Beside the objects, not in them: copies, clones and pickles have a lock of their own, and attributes stay as they are.
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -24,6 +26,17 @@ def one_at_a_time(lock: Any, change: Callable[..., T], *arguments: Any) -> T:
     A line of its own for the end of the block could be interrupted before the lock is free again.
     """
     with lock: return change(*arguments)  # noqa: E701  # fmt: skip
+
+
+def one_writer(method: F) -> F:
+    """Let one thread at a time call a method that changes a `Writable`."""
+
+    @wraps(method)
+    def locked(self: Writable, *arguments: Any, **named: Any) -> Any:
+        # On one line, as above.
+        with self._writers: return method(self, *arguments, **named)  # noqa: E701  # fmt: skip
+
+    return locked  # type: ignore[return-value]
 
 
 class Writable:

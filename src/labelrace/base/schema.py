@@ -55,7 +55,7 @@ class Schema:
     sparse_labels: bool = False
     label_dtype: np.dtype[np.generic] = _BYTE
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of features."""
         return len(self.kinds)
@@ -75,9 +75,17 @@ class Schema:
         """The columns of labels by name."""
         return {} if self.label_names is None else {name: i for i, name in enumerate(self.label_names)}
 
-    def replaced(self, **changes: Any) -> Schema:
+    def replace(self, **changes: Any) -> Schema:
         """Return a schema that differs in some attributes."""
         return dataclasses.replace(self, **changes)
+
+    def take(self, labels: IntArray, features: IntArray) -> Schema:
+        """Return the schema of the same columns in another order, ``labels[0]`` and ``features[0]`` first."""
+        return self.replace(
+            kinds=FeatureKinds(self.n_values[features]),
+            feature_names=None if self.feature_names is None else self.feature_names[features],
+            label_names=None if self.label_names is None else self.label_names[labels],
+        )
 
     def label_keys(self) -> Array:
         """Hash the labels' names to 64 bits; labels without names have their columns."""

@@ -13,9 +13,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, dataclass_transform
 
-_SECTION = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"^\w[\w ]*\n-+\n", re.MULTILINE)
-
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class DeclaredParameters:
@@ -94,30 +91,34 @@ def complete(cls: type) -> None:
     >>> [line for line in Dog.__doc__.splitlines() if ":" in line]
     ['name : str', 'breed : str', 'age_ : int']
     """
-    text = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
-    sections = {title: _entries(body) for title, body in _SECTION.findall(text)}
+    own, *inherited = map(_sections, cls.__mro__)
     # Without docstrings, as under python -OO, there is nothing to complete.
-    if not text or any("**" in name for name in sections.get("Parameters", ())):
+    if not own[""] or "**" in own.get("Parameters", ""):
         return
-    for base in cls.__mro__[1:]:
-        for title, body in _SECTION.findall(inspect.cleandoc(base.__dict__.get("__doc__") or "")):
-            own = sections.setdefault(title, {})
-            own |= {name: entry for name, entry in _entries(body).items() if name not in own}
-    order = list(inspect.signature(cls).parameters)
-    described = {name: entry for name, entry in sections.get("Parameters", {}).items() if name in order}
-    sections["Parameters"] = dict(sorted(described.items(), key=lambda item: order.index(item[0])))
-    rest = _SECTION.sub("", text)
-    first = _HEADING.search(rest)
-    end = first.start() if first else len(rest)
-    lists = [
-        f"{title}\n{'-' * len(title)}\n" + "\n".join(dict.fromkeys(sections[title].values()))
-        for title in ("Parameters", "Attributes")
-        if sections.get(title)
-    ]
-    cls.__doc__ = "\n\n".join(filter(None, [rest[:end].rstrip(), *lists, rest[end:]]))
+    parameters, attributes = (_described(title, own, *inherited) for title in ("Parameters", "Attributes"))
+    parameters = {name: parameters[name] for name in inspect.signature(cls).parameters if name in parameters}
+    sections = {
+        "": own.pop(""),
+        # An entry that describes several names is there once.
+        "Parameters": "\n".join(dict.fromkeys(parameters.values())),
+        "Attributes": "\n".join(dict.fromkeys(attributes.values())),
+    }
+    sections = {title: text for title, text in (sections | own | sections).items() if text}
+    cls.__doc__ = "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}".lstrip() for title, text in sections.items())
 
 
-def _entries(body: str) -> dict[str, str]:
-    """Return the entries of a section by their names; one that describes several names is there for each."""
-    entries = re.split(r"\n(?=\S)", body)
-    return {name: entry for entry in entries for name in entry.partition(" :")[0].split(", ")}
+def _sections(cls: type) -> dict[str, str]:
+    """Split the docstring of a class by its headings; what stands before the first one has none."""
+    text = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
+    first, *others = re.split(r"^(\w[\w ]*)\n-+\n", text, flags=re.MULTILINE)
+    return {"": first.strip()} | {title: body.strip() for title, body in zip(others[::2], others[1::2], strict=True)}
+
+
+def _described(title: str, *docstrings: dict[str, str]) -> dict[str, str]:
+    """Return what docstrings describe under a heading, by name; the first that describes a name counts."""
+    described: dict[str, str] = {}
+    for sections in docstrings:
+        for entry in filter(None, re.split(r"\n(?=\S)", sections.get(title, ""))):
+            for name in entry.partition(" :")[0].split(", "):
+                described.setdefault(name, entry)
+    return described

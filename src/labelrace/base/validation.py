@@ -77,7 +77,7 @@ def next_batch(X: Any, Y: Any, schema: Schema, estimator: EstimatorInfo) -> Batc
                 f"labels: {reason}."
             )
     if n_labels > schema.n_labels or labels.names is not schema.label_names:
-        schema = schema.replaced(n_labels=n_labels, label_names=labels.names)
+        schema = schema.replace(n_labels=n_labels, label_names=labels.names)
     return Batch(rows, labels.matrix, schema)
 
 
@@ -237,7 +237,7 @@ def _grown(schema: Schema, X: AnyMatrix, names: Array | None, estimator: Estimat
     kinds = FeatureKinds(np.full(new.shape[1], 2 if schema.kinds.all_nominal else 0, dtype=np.intp))
     check_codes(new, kinds)
     n_values = np.concatenate([schema.kinds.n_values, kinds.widened(new).n_values])
-    return schema.replaced(kinds=FeatureKinds(n_values), feature_names=names)
+    return schema.replace(kinds=FeatureKinds(n_values), feature_names=names)
 
 
 def _has_new_columns(X: Any, schema: Schema, estimator: EstimatorInfo) -> bool:

@@ -434,14 +434,14 @@ class HashedRACEClassifier(OnlineClassifier):
     @property
     def n_components_(self) -> int:
         """Pseudo labels."""
-        return len(self._checked_fitted().state.decoder.total)
+        return len(self.fitted.state.decoder.total)
 
     @property
     def n_slots_(self) -> int:
         """Slots of the table."""
-        return len(self._checked_fitted().state.table)
+        return len(self.fitted.state.table)
 
     @property
     def n_drifts_(self) -> int:
         """Drifts found so far."""
-        return int(self._checked_fitted().state.n_drifts)
+        return int(self.fitted.state.n_drifts)

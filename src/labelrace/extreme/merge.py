@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelrace.base.fitted import Fitted, aligned, joint_schema
+from labelrace.base import alignment
+from labelrace.base.fitted import Fitted
 from labelrace.decisions import histogram
 from labelrace.exceptions import MergeError
 from labelrace.extreme import decoder as code_decoder
@@ -38,27 +39,27 @@ if TYPE_CHECKING:
 
 
 def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
-    """Join two models that learned different rows, labels and features by name; ``columns`` as in `Fitted.merged`."""
+    """Join two models that learned different rows, labels and features by name; ``columns`` as in `Fitted.merge`."""
     one, other = align(one, other, columns)
-    return one.replaced(one.schema, merge_states(one.algorithm.bank, one.state, other.state))
+    return one.replace(one.schema, merge_states(one.algorithm.bank, one.state, other.state))
 
 
 def align(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[Fitted, Fitted]:
-    """Give two models the same labels and features; ``columns`` as in `Fitted.merged`.
+    """Give two models the same labels and features; ``columns`` as in `Fitted.merge`.
 
     Raises
     ------
     MergeError
         Where a label has another code in the other model.
     """
-    _, labels, _ = joint_schema(one.schema, other.schema, columns)
+    _, labels, _ = alignment.join_schemas(one.schema, other.schema, columns)
     in_both = np.flatnonzero(labels < one.schema.n_labels)
     if not np.array_equal(labels[in_both], in_both):
         raise MergeError(
             "The models cannot be merged: their labels have different numbers, and so different codes; give both the "
             "same label_names, or let both start from one model."
         )
-    return aligned(one, other, columns)
+    return alignment.align(one, other, columns)
 
 
 def merge_states(bank: RLS, one: State, other: State) -> State:

@@ -383,37 +383,37 @@ class LabelRaceClassifier(OnlineClassifier):
     @property
     def n_components_(self) -> int | None:
         """Pseudo labels; None where labels are not compressed."""
-        fitted = self._checked_fitted()
+        fitted = self.fitted
         n_components: int | None = fitted.algorithm.n_pseudo_labels(fitted.state)
         return n_components
 
     @property
     def encoder_(self) -> AnyMatrix:
         """The projection of labels to pseudo labels, (l, K), sparse."""
-        fitted = self._checked_fitted()
+        fitted = self.fitted
         return fitted.algorithm.encoder(fitted.state)
 
     @property
     def offsets_(self) -> FloatArray:
         """What is subtracted from each label's score; compressed labels have no offsets."""
-        fitted = self._checked_fitted()
+        fitted = self.fitted
         offsets: FloatArray = getattr(fitted.derived, "offsets", np.zeros(fitted.schema.n_labels))
         return offsets
 
     @property
     def threshold_(self) -> float:
         """The adjusted score that `decision_function` has subtracted; see the class."""
-        return self._checked_fitted().derived.rule.threshold
+        return self.fitted.derived.rule.threshold
 
     @property
     def alpha_(self) -> float:
         """The penalty of the learners."""
-        return self._checked_fitted().state.learners.alpha
+        return self.fitted.state.learners.alpha
 
     @property
     def n_drifts_(self) -> int:
         """Drifts found so far."""
-        return int(self._checked_fitted().state.n_drifts)
+        return int(self.fitted.state.n_drifts)
 
 
 class Settings(NamedTuple):

@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from labelrace.base.fitted import Fitted, aligned, joint_schema
+from labelrace.base.alignment import align, join_schemas
+from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions import drift
@@ -66,8 +67,8 @@ class Gain(NamedTuple):
     n_drifts: float  # drifts found, in the share that found most
 
     def plus(self, other: Gain, columns: IntArray | None = None) -> Gain:
-        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
-        schema, labels, features = joint_schema(self.schema, other.schema, columns)
+        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merge`."""
+        schema, labels, features = join_schemas(self.schema, other.schema, columns)
         one, two = self.grown(schema), other._moved(schema, labels, features)
         return Gain(schema, add_weights(one.learners, two.learners), max(one.n_drifts, two.n_drifts))
 
@@ -103,7 +104,7 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     touched : array, default=None
         Features that occurred in its rows, if they are known: others have gained nothing.
     """
-    start, algorithm = start.grown(end.schema), start.algorithm
+    start, algorithm = start.grow(end.schema), start.algorithm
     _refuse_outgrown(algorithm, start, end)
     one, two = start.state, end.state
     _refuse_incompatible(one, two)
@@ -128,13 +129,13 @@ def join(start: Fitted, total: Gain, batch: Batch | None = None) -> Fitted:
         the joint model is half-way between the mean and the sum, and has the thresholds of the start.
     """
     total = total if batch is None else total.grown(batch.schema)
-    start, algorithm = start.grown(total.schema), start.algorithm
+    start, algorithm = start.grow(total.schema), start.algorithm
     _refuse_outgrown(algorithm, start)
     both = joint_weights(start.state.learners, total.learners)
     state = start.state._replace(n_drifts=total.n_drifts)
     if batch is None or batch.X.shape[0] == 0:
-        return start.replaced(total.schema, state._replace(learners=both.between(HALF_WAY)))
-    joint = start.replaced(total.schema, _search(start.algorithm, state, both, batch.X, batch.Y))
+        return start.replace(total.schema, state._replace(learners=both.between(HALF_WAY)))
+    joint = start.replace(total.schema, _search(start.algorithm, state, both, batch.X, batch.Y))
     return joint.or_successor(total.schema)
 
 
@@ -150,20 +151,20 @@ def _search(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: An
 def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
     """Join two models that have no start in common but zero weights: half-way between mean and sum.
 
-    Of the thresholds, what both have counted is added. ``columns`` as in `Fitted.merged`.
+    Of the thresholds, what both have counted is added. ``columns`` as in `Fitted.merge`.
     """
     _refuse_incompatible(one.state, one.state)
     _refuse_incompatible(other.state, other.state)
     algorithm = one.algorithm
-    one, other = aligned(one, other, columns)
+    one, other = align(one, other, columns)
     _refuse_outgrown(algorithm, one)
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_used:
             raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
-    start = one.replaced(one.schema, one.algorithm.with_zero_weights(one.state))
+    start = one.replace(one.schema, one.algorithm.with_zero_weights(one.state))
     state = join(start, gain(start, one).plus(gain(start, other))).state
     monitor = monitoring.merge(one.state.monitor, other.state.monitor)
-    return one.replaced(one.schema, state._replace(monitor=monitor))
+    return one.replace(one.schema, state._replace(monitor=monitor))
 
 
 def _refuse_incompatible(one: State, other: State) -> None:

@@ -325,7 +325,9 @@ def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> 
     return _read_locked(sorted(locks.items()), tables, read, arguments)
 
 
-def _read_locked(locks: list[tuple[int, Any]], tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+def _read_locked(
+    locks: list[tuple[int, Any]], tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]
+) -> T:
     """Take the locks, one after the other, and read."""
     if locks:
         with locks[0][1]: return _read_locked(locks[1:], tables, read, arguments)  # noqa: E701  # fmt: skip

@@ -109,7 +109,7 @@ def add(one: Any, other: Any, columns: IntArray | None = None) -> Any:
         state, words = merging.merge_states(one.state, other.state)
         columns = merging.model_columns(words, other.model.schema.n_features)
         return TaggerGain(state, add(one.model, other.model, columns))
-    return one.merged(other, columns) if isinstance(one, Fitted) else one.plus(other, columns)
+    return one.merge(other, columns) if isinstance(one, Fitted) else one.plus(other, columns)
 
 
 def join(start: Any, total: Any, X: Any = None, y: Any = None) -> Any:
@@ -132,8 +132,8 @@ def join(start: Any, total: Any, X: Any = None, y: Any = None) -> Any:
     fitted = _fitted(start)
     method, owner = fitted.algorithm.shares, EstimatorInfo(type(start).__name__, fitted.algorithm)
     if method is None:
-        joint = fitted.merged(total)
-        joint = joint if X is None else joint.learned(next_batch(X, y, joint.schema, owner))
+        joint = fitted.merge(total)
+        joint = joint if X is None else joint.learn(next_batch(X, y, joint.schema, owner))
     else:
         joint = method.join(fitted, total, None if X is None else next_batch(X, y, total.schema, owner))
     return start.with_fitted(joint)

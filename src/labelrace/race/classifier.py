@@ -26,6 +26,7 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.linalg import TIE, is_even_or_more
+from labelrace.base.locks import one_writer
 from labelrace.base.schema import Schema
 from labelrace.decisions.calibration import soft_clip
 from labelrace.learners.adapter import as_bank
@@ -341,23 +342,24 @@ class RACEClassifier(OnlineClassifier):
     @property
     def encoder_(self) -> FloatArray:
         """The hyperplanes ``A``, (l, k)."""
-        return _read_only(self._checked_fitted().state.encoder.A)
+        return _read_only(self.fitted.state.encoder.A)
 
     @property
     def encoder_bias_(self) -> FloatArray:
         """The bias ``b``, (k,)."""
-        return _read_only(self._checked_fitted().state.encoder.bias)
+        return _read_only(self.fitted.state.encoder.bias)
 
     @property
     def decoder_(self) -> FloatArray:
         """The decoder ``β``, (k, l)."""
-        return _read_only(self._checked_fitted().derived.beta)
+        return _read_only(self.fitted.derived.beta)
 
     @property
     def n_components_(self) -> int:
         """The number of pseudo labels."""
         return self.encoder_.shape[1]
 
+    @one_writer
     def add_labels(self, new: int | Sequence[str], rows: Any = None) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
 
@@ -377,15 +379,16 @@ class RACEClassifier(OnlineClassifier):
         """
         if rows is None:
             return super().add_labels(new)
-        return self._exchange(lambda _: self._with_rows(new, parameters.numbers("rows", rows, 2)))
+        self._fitted = self._with_rows(new, parameters.numbers("rows", rows, 2))
+        return self
 
     def _with_rows(self, new: int | Any, rows: FloatArray) -> Fitted:
         """Add labels whose rows of the encoder are given."""
-        fitted, schema = self._checked_fitted(), self._schema_with(new)
+        fitted, schema = self.fitted, self._schema_with(new)
         count, n_components = schema.n_labels - fitted.schema.n_labels, fitted.state.encoder.A.shape[1]
         if rows.shape != (count, n_components):
             raise ValueError(f"rows must be {count} finite rows of {n_components} numbers, got {rows.shape}.")
-        return fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
+        return fitted.replace(schema, fitted.algorithm.grow_rows(fitted.state, rows))
 
 
 class OfflineRACEClassifier(RACEClassifier):

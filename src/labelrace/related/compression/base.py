@@ -404,7 +404,7 @@ class CompressionClassifier(OnlineClassifier):
         model
             A copy; both learn on by themselves.
         """
-        fitted = self._checked_fitted()
+        fitted = self.fitted
         other = copy.copy(self)
         other.set_params(n_components=n_components)
         if not fitted.algorithm.reads_any_k:
@@ -417,5 +417,5 @@ class CompressionClassifier(OnlineClassifier):
     @property
     def penalty_(self) -> float:
         """The ridge penalty in force, given or chosen."""
-        fitted = self._checked_fitted()
+        fitted = self.fitted
         return float(fitted.algorithm.view(fitted.state).reading.penalty)

@@ -309,7 +309,7 @@ class BMaDClassifier(OnlineClassifier):
     @property
     def basis_(self) -> FloatArray:
         """The basis sets."""
-        basis: FloatArray = self._checked_fitted().derived.basis
+        basis: FloatArray = self.fitted.derived.basis
         return basis
 
     def _algorithm(self, seed: int) -> BMaD:

@@ -144,7 +144,7 @@ class CSSPClassifier(CompressionClassifier):
     @property
     def selected_(self) -> IntArray:
         """Columns of the labels that are learned at present."""
-        selected: IntArray = self._checked_fitted().derived.code.selected
+        selected: IntArray = self.fitted.derived.code.selected
         return selected
 
     def _algorithm(self, seed: int) -> CSSP:

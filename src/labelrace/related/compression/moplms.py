@@ -173,7 +173,7 @@ class MOPLMSClassifier(CompressionClassifier):
     @property
     def selected_(self) -> IntArray:
         """Columns of the landmarks."""
-        selected: IntArray = self._checked_fitted().derived.code.selected
+        selected: IntArray = self.fitted.derived.code.selected
         return selected
 
     def _algorithm(self, seed: int) -> MOPLMS:

@@ -218,4 +218,4 @@ class LinearClassifier(OnlineClassifier):
     @property
     def threshold_(self) -> float:
         """The adjusted score above which a label is predicted."""
-        return float(self._checked_fitted().derived.decision.rule.threshold)
+        return float(self.fitted.derived.decision.rule.threshold)
