@@ -3,7 +3,7 @@
 An algorithm is a frozen dataclass of settings. Its methods are pure functions over a state, a NamedTuple of arrays:
 `init` makes the state of a model that has seen nothing, `update` returns the state after a batch, `derive` computes
 from a state what predicting needs, and `scores`, `predict` and `probabilities` read that. Nothing ever writes into a
-state, so whoever holds one can go back to it.
+state, so a caller that holds one can go back to it.
 """
 
 from __future__ import annotations
@@ -185,13 +185,6 @@ class Algorithm(Part[S]):
         """Return why a model cannot be learned in shares of the rows; None if it can."""
         return self.why_unmergeable(state, state)
 
-    def reordered(self, state: S, labels: IntArray, features: IntArray) -> S:
-        """Make the state of the same model with its labels and features in another order.
-
-        The new first label is the old ``labels[0]``, and so on. Only for algorithms that `merge`.
-        """
-        return self.take(state, axes.reordering(state, features, l=labels))
-
     def grow(self, state: S, old: Schema, new: Schema, rng: np.random.Generator) -> S:
         """Make the state of the same model with the features and labels of a wider schema.
 
@@ -202,15 +195,8 @@ class Algorithm(Part[S]):
             reason = self.why_no_new_labels()
         if reason:
             raise GrowthError(f"The model cannot grow: {reason}.")
-        # Methods that grow by hand have a function for either.
-        more_features, more_labels = getattr(self, "grow_features", None), getattr(self, "grow_labels", None)
-        if new.n_features > old.n_features and more_features is not None:
-            state, old = more_features(state, new.n_values), old.replace(kinds=new.kinds)
-        if new.n_labels > old.n_labels and more_labels is not None:
-            state, old = more_labels(state, new.n_labels), old.replace(n_labels=new.n_labels)
-        if new.n_features > old.n_features or new.n_labels > old.n_labels:
-            state = self.take(state, axes.growth(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels)))
-        return state
+        moves = axes.growth(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels))
+        return self.take(state, moves) if moves.sources else state
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for ``n_labels`` labels; None if there is."""

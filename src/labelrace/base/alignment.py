@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from labelrace.base import axes
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.exceptions import MergeError
@@ -121,10 +122,11 @@ def _move(fitted: Fitted, schema: Schema, labels: IntArray, features: IntArray) 
     grown = schema.take(labels, features)
     grown = grown.replace(kinds=fitted.schema.kinds.extended(grown.kinds))
     fitted = _grow(fitted, grown)
-    order = np.argsort(labels), np.argsort(features)
-    if all(np.array_equal(axis, np.arange(len(axis))) for axis in order):
+    labels, features = np.argsort(labels), np.argsort(features)
+    if np.array_equal(labels, np.arange(len(labels))) and np.array_equal(features, np.arange(len(features))):
         return fitted
-    return fitted.replace(grown.take(*order), fitted.algorithm.reordered(fitted.state, *order))
+    moves = axes.reordering(fitted.state, features, l=labels)
+    return fitted.replace(grown.take(labels, features), fitted.algorithm.take(fitted.state, moves))
 
 
 def _grow(fitted: Fitted, schema: Schema) -> Fitted:

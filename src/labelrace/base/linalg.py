@@ -81,7 +81,7 @@ def finite_squares(squares: FloatArray) -> FloatArray:
 
 
 def is_even_or_more(log_odds: Array) -> BoolArray:
-    """Tell which labels are at least as likely as not.
+    """Return which labels are at least as likely as not.
 
     Even odds are common, where rows are few or alike. Their sum is then zero but for round-off, whose sign depends on
     the order of the terms, and so on whether rows come alone or together, dense or sparse: it must not decide.

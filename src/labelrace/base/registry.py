@@ -311,7 +311,7 @@ def model_names(*, online: bool | None = None) -> list[str]:
 
 
 def is_online(name: str) -> bool:
-    """Tell whether a model learns batch by batch."""
+    """Return whether a model learns batch by batch."""
     return _find(name).is_online
 
 
