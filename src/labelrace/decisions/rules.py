@@ -130,7 +130,7 @@ def empty_row_floor(histogram: ScoreHistogram | ScoreHistograms) -> FloatArray:
     return np.where(histogram.empty_rows, floor, -np.inf)
 
 
-def _score_with_above(counts: FloatArray, n_above: FloatArray) -> FloatArray:
+def _score_with_above(counts: FloatArray, n_above: FloatArray | float) -> FloatArray:
     """Find the score with a given number of scores above it, which are spread evenly within a bin."""
     above = np.zeros((*counts.shape[:-1], N_BINS + 1))
     np.cumsum(counts[..., ::-1], axis=-1, out=above[..., -2::-1])

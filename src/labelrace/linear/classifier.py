@@ -159,8 +159,8 @@ class LabelRace(BankAlgorithm[State]):
         is_drift = self.detects_drift and monitor.drift is not state.monitor.drift and drift.is_found(monitor.drift)
         if is_drift:
             monitor = monitor._replace(drift=drift.init())
-            learners, gathered = self.bank.forget(self.bank.rescale(learners, X), drift.KEPT), None
-        learners = self.bank.learn(learners, X, Y, gathered=gathered)
+            learners = self.bank.forget(self.bank.rescale(learners, X), drift.KEPT)
+        learners = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
         return self._with_recent_rows(State(learners, monitor, state.n_drifts + is_drift, state.recent), X)
 
     def learn_held_out(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
