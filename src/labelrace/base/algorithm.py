@@ -202,12 +202,6 @@ class Algorithm(Part[S]):
             reason = self.why_no_new_labels()
         if reason:
             raise GrowthError(f"The model cannot grow: {reason}.")
-        # Methods that grow by hand have a function for either.
-        more_features, more_labels = getattr(self, "grow_features", None), getattr(self, "grow_labels", None)
-        if new.n_features > old.n_features and more_features is not None:
-            state, old = more_features(state, new.n_values), old.replace(kinds=new.kinds)
-        if new.n_labels > old.n_labels and more_labels is not None:
-            state, old = more_labels(state, new.n_labels), old.replace(n_labels=new.n_labels)
         if new.n_features > old.n_features or new.n_labels > old.n_labels:
             state = self.take(state, axes.growth(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels)))
         return state

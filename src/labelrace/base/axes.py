@@ -165,8 +165,6 @@ def kinds_of(state: Any) -> FeatureKinds | None:
     for each, value in zip(fields_of(state), state, strict=True):
         if isinstance(value, FeatureKinds):
             return value
-        if "values" in each.marks:
-            return FeatureKinds(value)
         if hasattr(value, "_fields") and each.mark("own ") in (None, "m"):
             found = kinds_of(value)
             if found is not None:
@@ -250,9 +248,8 @@ def _take(state: Any, moves: Moves, parts: Mapping[str, Callable[[Any, Moves], A
             inside = moves.inside(each.marks)
             are_states = bool(value) and hasattr(value[0], "_fields")
             values.append(tuple(_take(part, inside, {}, n_stacked) for part in value) if are_states else value)
-        elif isinstance(value, FeatureKinds) or "values" in each.marks:
-            after = value if moves.kinds is None else moves.kinds
-            values.append(after.n_values if "values" in each.marks and after is not value else after)
+        elif isinstance(value, FeatureKinds):
+            values.append(value if moves.kinds is None else moves.kinds)
         elif each.axes is not None and value is not None:
             values.append(_take_array(value, each, moves, n_stacked))
         else:
