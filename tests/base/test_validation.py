@@ -282,7 +282,7 @@ def test_features_that_come_later_are_nominal_where_all_are(data):
         .partial_fit(X[:30, :3], Y[:30])
         .partial_fit(sparse.csr_array(X), Y)
     )
-    assert model._fitted.schema.n_values[3:].tolist() == [5, int(X[:, 4].max()) + 1]
+    assert model._fitted.schema.kinds.n_values[3:].tolist() == [5, int(X[:, 4].max()) + 1]
     with pytest.raises(ValueError, match="in a column of categorical_features"):
         model.partial_fit(sparse.csr_array(np.hstack([X, X + 0.5])), Y)
     assert model.n_features_in_ == 5
@@ -291,7 +291,7 @@ def test_features_that_come_later_are_nominal_where_all_are(data):
         .partial_fit(X[:30, :3], Y[:30])
         .partial_fit(sparse.csr_array(X + 0.5 * (X > 9)), Y)
     )
-    assert mixed._fitted.schema.n_values[1:].tolist() == [0, 0, 0, 0]
+    assert mixed._fitted.schema.kinds.n_values[1:].tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ONLINE)

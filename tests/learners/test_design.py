@@ -48,11 +48,11 @@ def test_design(seed, kinds, beyond):
     n_values = np.array(kinds)
     X = table(seed, kinds, beyond=beyond)
     expected = naive_design(X, kinds)
-    np.testing.assert_array_equal(dense(columns.design(X, n_values)), expected)
-    sparse = columns.design(scipy.sparse.csr_array(X), n_values)
+    np.testing.assert_array_equal(dense(FeatureKinds(n_values).design(X)), expected)
+    sparse = FeatureKinds(n_values).design(scipy.sparse.csr_array(X))
     assert scipy.sparse.issparse(sparse)
     np.testing.assert_array_equal(dense(sparse), expected)
-    assert columns.width(n_values) == expected.shape[1]
+    assert FeatureKinds(n_values).width == expected.shape[1]
 
 
 @settings(max_examples=80, deadline=None)
@@ -61,32 +61,32 @@ def test_indicators(seed, kinds, beyond):
     codes = table(seed, kinds, missing=0.2, beyond=beyond)
     expected = naive_design(codes, kinds)
     for given_codes in (codes, scipy.sparse.csr_array(codes)):
-        np.testing.assert_array_equal(dense(columns.indicators(given_codes, np.array(kinds))), expected)
+        np.testing.assert_array_equal(dense(FeatureKinds(np.array(kinds)).indicators(given_codes)), expected)
 
 
 def test_numeric_and_nominal_columns_are_told_apart():
     n_values, X = np.array([0, 2, 0, 3]), np.arange(8.0).reshape(2, 4)
     for given_X in (X, scipy.sparse.csr_array(X)):
-        np.testing.assert_array_equal(dense(columns.numeric(given_X, n_values)), X[:, [0, 2]])
-        np.testing.assert_array_equal(dense(columns.nominal(given_X, n_values)), X[:, [1, 3]])
-    assert (columns.all_numeric(np.array([0, 0])), columns.all_numeric(n_values)) == (True, False)
-    assert (columns.all_nominal(np.array([2, 3])), columns.all_nominal(n_values)) == (True, False)
+        np.testing.assert_array_equal(dense(FeatureKinds(n_values).numeric(given_X)), X[:, [0, 2]])
+        np.testing.assert_array_equal(dense(FeatureKinds(n_values).nominal(given_X)), X[:, [1, 3]])
+    assert (FeatureKinds(np.array([0, 0])).all_numeric, FeatureKinds(n_values).all_numeric) == (True, False)
+    assert (FeatureKinds(np.array([2, 3])).all_nominal, FeatureKinds(n_values).all_nominal) == (True, False)
 
 
 @pytest.mark.parametrize("kinds", [[0, 0], [2, 2], [3, 0, 2], [4, 0, 1, 2, 4, 3]])
 def test_value_groups_find_the_indicators_of_the_design(kinds):
     n_values, found = np.array(kinds), []
-    for features, places in columns.value_groups(n_values):
+    for features, places in FeatureKinds(n_values).value_groups:
         for feature, of_feature in zip(features, places, strict=True):
             for value, place in enumerate(of_feature, start=1):
                 X = np.zeros((1, len(kinds)))
                 X[0, feature] = value
-                expected = np.zeros(columns.width(n_values))
+                expected = np.zeros(FeatureKinds(n_values).width)
                 expected[place] = 1
-                np.testing.assert_array_equal(dense(columns.design(X, n_values))[0], expected)
-                assert columns.value_order(n_values)[place] == value
+                np.testing.assert_array_equal(dense(FeatureKinds(n_values).design(X))[0], expected)
+                assert FeatureKinds(n_values).value_order[place] == value
                 found.append(place)
-    assert sorted(found) == list(range((n_values == 0).sum(), columns.width(n_values)))
+    assert sorted(found) == list(range((n_values == 0).sum(), FeatureKinds(n_values).width))
 
 
 @pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
@@ -103,7 +103,7 @@ def test_missing_values_are_filled_by_the_mean_or_the_most_frequent_value(make):
 
 @settings(max_examples=80, deadline=None)
 @given(SEEDS, KINDS, st.sampled_from([0, 3]), st.sampled_from([0.0, 0.3]))
-def test_widest_values(seed, kinds, beyond, missing):
+def test_kinds_are_widened_by_the_values_that_occur(seed, kinds, beyond, missing):
     X = table(seed, kinds, missing, beyond)
     expected = list(kinds)
     for j, values in enumerate(kinds):
@@ -112,7 +112,7 @@ def test_widest_values(seed, kinds, beyond, missing):
                 expected[j] = max(expected[j], int(x) + 1)
     n_values = np.array(kinds)
     for given_X in (X, scipy.sparse.csr_array(X)):
-        np.testing.assert_array_equal(columns.widest_values(n_values, given_X), expected)
+        np.testing.assert_array_equal(FeatureKinds(n_values).widened(given_X).n_values, expected)
     np.testing.assert_array_equal(n_values, kinds)
 
 

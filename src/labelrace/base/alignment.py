@@ -39,7 +39,7 @@ def align(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[
     one, other = _grow(one, schema), _move(other, schema, labels, features)
     # To grow may have made one of them its successor.
     check_same_algorithm(one, other)
-    if ((one.schema.n_values > 0) != (other.schema.n_values > 0)).any():
+    if ((one.schema.kinds.n_values > 0) != (other.schema.kinds.n_values > 0)).any():
         raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
     return one, other
 
@@ -74,9 +74,9 @@ def join_schemas(one: Schema, other: Schema, columns: IntArray | None = None) ->
         features = np.asarray(columns)
         _check_columns(features, other.n_features)
     n_labels = max(one.n_labels, int(labels.max(initial=-1)) + 1)
-    n_values = np.zeros(max(one.n_features, int(features.max(initial=-1)) + 1), dtype=one.n_values.dtype)
-    n_values[features] = other.n_values
-    n_values[: one.n_features] = one.n_values
+    n_values = np.zeros(max(one.n_features, int(features.max(initial=-1)) + 1), dtype=one.kinds.n_values.dtype)
+    n_values[features] = other.kinds.n_values
+    n_values[: one.n_features] = one.kinds.n_values
     schema = one.replace(
         kinds=FeatureKinds(n_values),
         feature_names=_join_names(one.feature_names, other.feature_names, features, len(n_values)),

@@ -60,11 +60,6 @@ class Schema:
         """Number of features."""
         return len(self.kinds)
 
-    @property
-    def n_values(self) -> IntArray:
-        """Number of values of each nominal feature, 0 for a numeric one."""
-        return self.kinds.n_values
-
     @cached_property
     def feature_index(self) -> dict[str, int]:
         """The columns of features by name."""
@@ -82,7 +77,7 @@ class Schema:
     def take(self, labels: IntArray, features: IntArray) -> Schema:
         """Return the schema of the same columns in another order, ``labels[0]`` and ``features[0]`` first."""
         return self.replace(
-            kinds=FeatureKinds(self.n_values[features]),
+            kinds=FeatureKinds(self.kinds.n_values[features]),
             feature_names=None if self.feature_names is None else self.feature_names[features],
             label_names=None if self.label_names is None else self.label_names[labels],
         )

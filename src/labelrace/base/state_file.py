@@ -41,7 +41,7 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
     found = dict(_flatten(fitted.state, "state"))
     parts = {place: value for place, value in found.items() if isinstance(value, int)}
     tensors = {place: value for place, value in found.items() if value is not None and place not in parts}
-    tensors["n_values"] = schema.n_values
+    tensors["n_values"] = schema.kinds.n_values
     given = model.get_params(deep=False)
     if _are_equal(given.get("label_names"), schema.label_names):
         given["label_names"] = _Path("label_names")

@@ -335,7 +335,7 @@ def refuse_other_order(moves: Moves, what: str) -> None:
 
 def _scale(X: AnyMatrix, kinds: FeatureKinds, by_rows: bool) -> AnyMatrix:
     """Make the columns that are summed: damped rows of length one, or the design unchanged."""
-    return scaling.transform(scaling.init(kinds.n_values), X) if by_rows else kinds.design(X)
+    return scaling.transform(scaling.init(kinds), X) if by_rows else kinds.design(X)
 
 
 class CompressionClassifier(OnlineClassifier):
