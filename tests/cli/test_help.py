@@ -65,31 +65,6 @@ def test_help_without_a_subcommand(command, words):
     assert ("convert" if words else "predict") in out
 
 
-def test_version_and_the_help_import_nothing_heavy():
-    program = """if True:
-        import sys
-        from labelrace.cli.main import main
-        for arguments in (["--version"], ["--help"], ["run", "--help"], ["data", "--help"]):
-            sys.argv = ["labelrace", *arguments]
-            try:
-                main()
-            except SystemExit as ended:
-                assert ended.code == 0
-        print(sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "scipy", "sklearn", "pandas"}))
-    """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    lines = ended.stdout.splitlines()
-    assert lines[0] == labelrace.__version__
-    assert lines[-1] == "[]"
-    assert ended.stderr == ""
-
-
 def test_without_the_script():
     ended = subprocess.run([sys.executable, "-m", "labelrace", "--version"], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == labelrace.__version__
-
-
-def test_models(works):
-    out = works("models")
-    for name in labelrace.model_names():
-        assert f"\n{name} " in f"\n{out}"

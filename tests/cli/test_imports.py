@@ -20,7 +20,7 @@ assert not heavy, heavy
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["models"], ["run", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["--help"], ["models"], ["run", "--help"], ["data", "--help"]], ids=" ".join)
 def test_nothing_heavy_is_imported(arguments):
     code = CODE.format(arguments=arguments)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

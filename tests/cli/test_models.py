@@ -11,8 +11,8 @@ def test_models_are_listed_by_group(works):
     starts = [next(i for i, line in enumerate(lines) if line.strip() == GROUPS[group]) for group in groups]
     assert starts == sorted(starts)
     for name in model_names():
-        place = next(i for i, line in enumerate(lines) if line.split()[:1] == [name])
-        assert groups[sum(start < place for start in starts) - 1] == model_group(name)
+        position = next(i for i, line in enumerate(lines) if line.split()[:1] == [name])
+        assert groups[sum(start < position for start in starts) - 1] == model_group(name)
     assert {"ridge", "plst", "plst-meka", "cplst", "bmad"} <= {
         n for n in model_names() if model_group(n) == "compression"
     }

@@ -126,11 +126,6 @@ def test_line_numbers_hold_in_later_batches(arff):
         next(batches)
 
 
-def test_missing_file():
-    with pytest.raises(FileNotFoundError, match=r"no such data file: nowhere\.arff"):
-        load_dataset("nowhere.arff")
-
-
 def test_rows_of_many_blocks_come_in_order_up_to_an_error(tmp_path):
     path = tmp_path / "long.arff"
     rows = [f"{number},{number % 2}" for number in range(30_000)]

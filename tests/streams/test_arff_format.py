@@ -123,8 +123,3 @@ def test_batches_hold_the_same_rows(arff, rows, size):
     whole = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     np.testing.assert_array_equal(np.vstack(dense), whole)
     np.testing.assert_array_equal(np.vstack([Y.toarray() for _, Y in batches]), data.Y.toarray())
-
-
-def test_batch_size_is_checked_at_once(arff):
-    with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
-        open_stream(arff(["a numeric", "y {0,1}"], []), 1).batches(0)

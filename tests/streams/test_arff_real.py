@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from labelrace.streams import arff, load_dataset, open_stream
+from labelrace.streams import arff, load_dataset
 
 SHAPES = {
     "cal500": (502, 68, 174, False),
@@ -75,11 +75,6 @@ def test_sparse_as_liac_arff(real_data, name):
     np.testing.assert_array_equal(dense(data.Y), table[:, labels])
 
 
-def test_enron_repr(real_data):
-    expected = "Dataset('enron': 1702 rows, 1001 features (1001 categorical), 53 labels, cardinality 3.38)"
-    assert repr(load_dataset(real_data("enron"))) == expected
-
-
 def test_delicious_label_names(real_data):
     data = load_dataset(real_data("delicious"))
     assert len(data.label_names) == 983
@@ -94,17 +89,3 @@ def test_bulk_and_line_parsers_agree(real_data, monkeypatch, name):
     slow = load_dataset(real_data(name))
     np.testing.assert_array_equal(dense(fast.X), dense(slow.X))
     np.testing.assert_array_equal(fast.Y.toarray(), slow.Y.toarray())
-
-
-@pytest.mark.parametrize("name", ["enron", "cal500"])
-def test_iterating_gives_the_same(real_data, name):
-    data = load_dataset(real_data(name))
-    batches = list(open_stream(real_data(name)).batches(100))
-    assert {X.shape[0] for X, _ in batches[:-1]} == {100}
-    np.testing.assert_array_equal(np.vstack([dense(X) for X, _ in batches]), dense(data.X))
-    np.testing.assert_array_equal(np.vstack([dense(Y) for _, Y in batches]), dense(data.Y))
-
-
-def test_load_by_name(real_data):
-    real_data("enron")
-    assert load_dataset("ENRON").name == "enron"

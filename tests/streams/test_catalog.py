@@ -130,9 +130,7 @@ def test_data_folders_are_not_fetched_into_but_looked_into(server, tmp_path, mon
 
 @pytest.mark.parametrize("name", ["wrong", "bad-matrix"])
 def test_wrong_checksum_is_refused(server, name):
-    with pytest.raises(
-        catalog.DownloadError, match=r"what came from http://127.* is not the catalogued file.*not kept"
-    ):
+    with pytest.raises(catalog.DownloadError, match=r"what came from http://127.* is not the catalogued file.*deleted"):
         catalog.fetch(name, base_url=server.url)
     assert set(files(catalog.cache_folder())) <= {"toy.xml"}
     assert catalog.ENTRIES[2].path is None

@@ -30,10 +30,6 @@ def test_batches_cover_the_rows_in_order(data):
     np.testing.assert_array_equal(np.vstack([Y.toarray() for _, Y in batches]), data.Y.toarray())
 
 
-def test_one_batch_may_hold_all(data):
-    assert [X.shape for X, _ in data.batches(100)] == [(5, 3)]
-
-
 @pytest.mark.parametrize("size", [0, -3])
 def test_batch_size_is_checked_at_once(data, size):
     with pytest.raises(ValueError, match=f"size must be a whole number of at least 1, got {size}"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams import Stream, load_dataset, open_stream
+from labelrace.streams import load_dataset, open_stream
 
 
 @pytest.fixture
@@ -85,9 +85,3 @@ def test_huge_sizes_take_no_memory(xc, header):
         assert tracemalloc.get_traced_memory()[1] < 2 * 10**8
     finally:
         tracemalloc.stop()
-
-
-def test_is_a_stream(xc):
-    stream = open_stream(xc("1 2 2\n0 0:1\n"))
-    assert isinstance(stream, Stream)
-    assert (stream.n_features, stream.n_labels) == (2, 2)
