@@ -31,12 +31,12 @@ class ScoreHistogram(NamedTuple):
     """Counts over recent rows."""
 
     # Scores in each bin, and those of labels that were present.
-    seen: Annotated[FloatArray, _BINS_AXIS, ">=0"]
-    present: Annotated[FloatArray, _BINS_AXIS, ">=0"]
-    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]  # rows by the best of their scores
+    seen: Annotated[FloatArray, _BINS_AXIS]
+    present: Annotated[FloatArray, _BINS_AXIS]
+    best: Annotated[FloatArray, _BINS_AXIS]  # rows by the best of their scores
     # Rows, and rows without a label.
-    rows: Annotated[float, ">=0"]
-    empty_rows: Annotated[float, ">=0"]
+    rows: float
+    empty_rows: float
 
 
 class ScoreHistograms(NamedTuple):
@@ -118,8 +118,8 @@ def merge(a: H, b: H) -> H:
 class LabelHistograms(NamedTuple):
     """Counts for each label, (l, bins): of all scores, and of those where it was present."""
 
-    seen: Annotated[FloatArray, _LABEL_AXES, ">=0"]
-    present: Annotated[FloatArray, _LABEL_AXES, ">=0", "with seen"]
+    seen: Annotated[FloatArray, _LABEL_AXES]
+    present: Annotated[FloatArray, _LABEL_AXES]
 
 
 def init_labels(n_labels: int) -> LabelHistograms:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from labelrace.base import model_file, parameters
-from labelrace.base import state_file as persistence
+from labelrace.base import model_file, parameters, state_file
 from labelrace.exceptions import ModelFileError
 from labelrace.linear.versioned import VersionedRows
 from labelrace.tables.blocks import Moments
@@ -41,7 +40,7 @@ _ROWS = 4096
 
 def pack_tagger(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a tagger's file."""
-    model_header, model_tensors = model.packed()
+    model_header, model_tensors = model.pack()
     given = tagger.get_params(deep=False)
     encoders = {column: _name(encoder) for column, encoder in (given.pop("encoders") or {}).items()}
     if not isinstance(given["model"], str):
@@ -78,7 +77,7 @@ def pack_tagger(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], di
             "words.seen": words.seen,
             "words.counters": words.counters,
         }
-        | persistence.packed_names("words", words.names)
+        | state_file.pack_names("words", words.names)
     )
     return header, tensors
 
@@ -110,7 +109,7 @@ def unpack_tagger(
     if packed_parts:
         packed_weights = PackedWeights(*packed_parts)
         model_tensors[_WEIGHTS] = table_of(packed_weights, int(header["model"]["n_labels"]))  # type: ignore[assignment]
-    model = persistence.class_of(header["model"]).restored(header["model"], model_tensors)
+    model = state_file.class_of(header["model"]).from_file(header["model"], model_tensors)
     features = FeatureState(
         _columns(header["columns"]),
         {name: _moments(numbers) for name, numbers in header["moments"].items()},
@@ -187,7 +186,7 @@ def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
 
 def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary:
     columns = tensors["words.columns"].astype(np.intp, casting="same_kind")
-    names = persistence.unpacked_names("words", tensors)
+    names = state_file.unpack_names("words", tensors)
     keys, rows, seen, counters = (tensors[f"words.{name}"] for name in ("keys", "rows", "seen", "counters"))
     return check(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))
 
