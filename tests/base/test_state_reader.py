@@ -233,7 +233,8 @@ def test_other_numbers_of_labels_and_features(tmp_path, content):
     for n_labels in (10, 12, 9_999_999):
         with pytest.raises(ModelFileError, match="its contents do not fit its header"):
             load_changed(tmp_path, content, lambda header, _, n=n_labels: header.update(n_labels=n))
-    for change in (fewer_features, more_features):
+    knows_features = any(name.endswith((".kinds", ".n_values")) for name in state_of(content))
+    for change in (fewer_features, more_features) if knows_features else ():
         with pytest.raises(ModelFileError, match="its contents do not fit its header"):
             load_changed(tmp_path, content, change)
 

@@ -105,7 +105,7 @@ REFUSED = {
     "a column with a truth that is none": ("Tagger", set_header("columns/0/2", "x")),
     "a pattern of dates": ("Tagger", set_header("columns/1/3", "%d%d")),
     "an empty separator": ("Tagger", set_header("separator", "")),
-    "labels of neighbours that are no labels": ("mlknn", set_array("state.Y.dense", lambda array: array + 1e9)),
+    "labels of neighbours that are no labels": ("mlknn", set_array("state.Y.data", lambda array: array + 1e9)),
     "moments": ("Tagger", set_header("moments/num", [1.0, 0.0, -1.0])),
     "aliases": ("Tagger", set_header("aliases", {"a": 1.5})),
     "counts of a tag": ("Tagger", set_header("tags/u", [1, 2, -3, 4])),

@@ -52,8 +52,7 @@ from labelrace.base.model_file import has_parts
 from labelrace.typing import Array, IntArray
 
 # Marks of arrays that say nothing of single entries.
-_OTHER = re.compile(f"float|values|new |{SUM}|{SAME}|each |chain |>|<=|inf|nan|missing|orders|sets |with |instead ")
-_OLD = re.compile(r"each |chain |>|<=|inf|nan|missing|orders|sets |with |instead ")
+_OTHER = re.compile(f"float|values|new |{SUM}|{SAME}")
 
 
 class StateReader:
@@ -139,7 +138,7 @@ class StateReader:
                 sizes = sizes.own(parent, *mark.split()[1:])
             elif re.fullmatch(r"\w+[=~].+", mark):
                 sizes.equate(path, mark)
-            elif mark not in (SUM, SAME) and not _OLD.match(mark):
+            elif mark not in (SUM, SAME):
                 raise TypeError(f"{path} has the mark {mark!r}, which means nothing")
         return self._state(kind, path, sizes, stack=stack)
 

@@ -43,11 +43,11 @@ class ScoreHistograms(NamedTuple):
     """Three histograms of the same rows, whose scores are adjusted in as many ways."""
 
     # Each as in `ScoreHistogram`, with an axis before it.
-    seen: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
-    present: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
-    best: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
-    rows: Annotated[float, ">=0"]
-    empty_rows: Annotated[FloatArray, "3", ">=0"]
+    seen: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
+    present: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
+    best: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
+    rows: float
+    empty_rows: Annotated[FloatArray, "3"]
 
     @classmethod
     def empty(cls) -> ScoreHistograms:

@@ -86,7 +86,7 @@ class RLSState(NamedTuple):
     intercept_extra_precision: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
     rows: float  # rows learned so far
     # Rows learned before each target was first other than 0; infinite where it never was.
-    first_seen: Annotated[FloatArray, "t", "inf", "new inf"]
+    first_seen: Annotated[FloatArray, "t", "new inf"]
     is_recent_label: Annotated[BoolArray, "t"]  # whether a target has the precision of recent labels
     # Rows learned before the group of recent labels began; minus infinity if there was none.
     recent_since: float

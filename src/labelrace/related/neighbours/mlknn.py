@@ -48,7 +48,7 @@ class State(NamedTuple):
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the window's rows, the oldest first.
     X: Annotated[StoredRows, "_n=w", "_m=m"]
-    Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
+    Y: Annotated[StoredRows, "_n=w", "_m=l"]
     rows: float  # rows learned, not only those of the window
     # Rows with and without each label, by the number of neighbours that have it; prequential tables only.
     present: Annotated[FloatArray, "l @k+1"]

@@ -27,7 +27,7 @@ class CutPoints(NamedTuple):
     """Cut points with the rows between them."""
 
     at: Annotated[
-        FloatArray, "m _c", "inf", "new inf"
+        FloatArray, "m _c", "new inf"
     ]  # cut points of each feature, sorted; infinity where there are fewer
     # Rows above the cut point before, up to this one; in the last column those above all of them.
     rows: Annotated[FloatArray, "m _c+1"]
