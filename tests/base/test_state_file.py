@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import pickle
 import re
-import struct
 import threading
 import tracemalloc
 
@@ -14,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
+from helpers.model_files import header_of, load_bytes, rewritten
+from helpers.models import MODELS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -24,7 +24,7 @@ from labelrace import RACEClassifier
 from labelrace.base import model_file
 from labelrace.base.categorical import CategoricalMask
 from labelrace.base.sparse import dense
-from labelrace.exceptions import LabelraceError, ModelFileError
+from labelrace.exceptions import LabelraceError, LimitError, ModelFileError
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
@@ -75,7 +75,7 @@ def test_what_is_read_goes_on_like_what_was_written(path, bank, encoding, start,
     assert twin.get_params() == model.get_params()
 
 
-@pytest.mark.parametrize("name", labelrace.model_names())
+@pytest.mark.parametrize("name", MODELS)
 def test_every_model_by_its_name(path, name):
     model = labelrace.make_model(name).fit(X, Y[:, :8])
     twin = reloaded(model, path)
@@ -214,21 +214,6 @@ def content(tmp_path_factory):
     return path.read_bytes()
 
 
-def load_bytes(tmp_path, content):
-    (tmp_path / "file").write_bytes(content)
-    return labelrace.load(tmp_path / "file")
-
-
-def rewritten(content, change):
-    """Change a file's header and arrays, and make the checksum fit again."""
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"])
-    tensors = safetensors.numpy.load(content)
-    change(header, tensors)
-    text = json.dumps(header)
-    return safetensors.numpy.save(tensors, {"labelrace": text, "checksum": model_file.checksum(text, tensors)})
-
-
 def test_no_file(tmp_path):
     for missing in (tmp_path / "none", tmp_path, str(tmp_path / "none")):
         with pytest.raises(FileNotFoundError, match=f"There is no model file {re.escape(str(missing))}"):
@@ -300,6 +285,9 @@ TENSORS = ("state.encoder.A", "state.encoder.bias", "state.decoder.gram", "state
         lambda h, t: h.update(n_labels=4),
         lambda h, t: h.update(n_labels=None),
         lambda h, t: h.update(n_labels=1e400),
+        lambda h, t: h["parts"].update({"state.decoder.pending": 10**12}),
+        lambda h, t: h["parts"].clear(),
+        lambda h, t: h.update(absent=None),
         lambda h, t: h.update(label_names=["a", "b"]),
         lambda h, t: h.update(label_names=[1, 2, 3]),
         lambda h, t: h.update(feature_names=list("uvwxyz")),
@@ -315,6 +303,15 @@ def test_contents_that_do_not_fit_the_header(tmp_path, content, change):
     assert load_bytes(tmp_path, rewritten(content, lambda *_: None)).predict(FRAME).shape == (30, 3)
     with pytest.raises(ModelFileError, match="damaged: its contents do not fit its header"):
         load_bytes(tmp_path, rewritten(content, change))
+
+
+def test_limits_hold_for_files(tmp_path, content):
+    for change, variable in (
+        (lambda header, _: header.update(n_labels=2 * 10**9), "LABELRACE_MAX_LABELS"),
+        (lambda _, tensors: tensors.update(n_values=np.array([2**40, 0, 0])), "LABELRACE_MAX_VALUES"),
+    ):
+        with pytest.raises(LimitError, match=variable):
+            load_bytes(tmp_path, rewritten(content, change))
 
 
 ANYTHING = st.recursive(
@@ -346,7 +343,7 @@ def test_whatever_the_bytes_there_is_a_model_or_a_clear_error(tmp_path, content,
     assert str(tmp_path) in message
 
 
-@pytest.mark.parametrize("name", labelrace.model_names())
+@pytest.mark.parametrize("name", MODELS)
 def test_no_array_of_any_model_may_be_missing(path, tmp_path, name):
     labelrace.make_model(name).fit(X, Y[:, :8]).save(path)
     whole = path.read_bytes()
@@ -356,8 +353,7 @@ def test_no_array_of_any_model_may_be_missing(path, tmp_path, name):
 
 
 def test_what_the_header_tells(content):
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"])
+    header = header_of(content)
     assert set(header) == {
         "format", "version", "class", "parameters", "n_labels", "label_names", "feature_names", "sparse_labels",
         "label_dtype", "seed", "is_successor", "absent", "parts",
@@ -398,7 +394,7 @@ def test_what_another_thread_learns_while_saving_is_kept(path):
     assert model._fitted.state.learners.rows[-1] == 61 * 20
 
 
-@pytest.mark.parametrize("name", labelrace.model_names())
+@pytest.mark.parametrize("name", MODELS)
 def test_the_same_model_gives_the_same_bytes(tmp_path, name):
     model = labelrace.make_model(name, label_names=list("abcdefgh")).fit(X[:20], Y[:20, :8])
     model.save(tmp_path / "one")

@@ -5,31 +5,30 @@ A few of them run with the other tests; `make fuzz` runs as many as one likes (`
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import struct
 import tempfile
-import traceback
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.numpy
+from helpers.model_files import rewritten
 from helpers.models import MODELS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import labelrace
-from labelrace.base import model_file
 from labelrace.evaluation import read_run
 from labelrace.evaluation.records import appending, write_manifest
-from labelrace.exceptions import DataFormatError, DivergenceWarning, LabelraceError, ModelFileError
+from labelrace.exceptions import DataFormatError, DivergenceWarning, LabelraceError, LimitError, ModelFileError
 
 EXAMPLES = 8 * int(os.environ.get("LABELRACE_FUZZ", "2"))
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 4)), (RNG.random((40, 5)) < 0.3).astype(float)
 X[:, 0] = RNG.integers(0, 3, 40)
+# What a model may raise whose numbers no rows can have taught: an error of Python's, no crash, and no `MemoryError`.
+CLEAN = (LabelraceError, ValueError, IndexError, TypeError, ArithmeticError)
 QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -49,12 +48,6 @@ def load(content):
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "model").write_bytes(content)
         return labelrace.load(Path(folder, "model"))
-
-
-def assert_raised_by_labelrace(error):
-    """Take no error of NumPy's or SciPy's own, out of arrays that do not fit."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    assert "labelrace" in Path(frame.f_code.co_filename).parts, error
 
 
 def other_array(draw, array):
@@ -82,27 +75,26 @@ def other_array(draw, array):
 @given(data=st.data())
 def test_model_files_with_other_arrays_and_a_fitting_checksum(content, data):
     """What is loaded can be used: native code meets no array that does not fit."""
-    length = struct.unpack("<Q", content[:8])[0]
-    text = json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"]
-    tensors = safetensors.numpy.load(content)
-    for name in data.draw(st.lists(st.sampled_from(sorted(tensors)), min_size=1, max_size=2, unique=True)):
-        tensors[name] = np.ascontiguousarray(other_array(data.draw, tensors[name]))
-    checksum = model_file.checksum(text, tensors)
+
+    def change(_, tensors):
+        for name in data.draw(st.lists(st.sampled_from(sorted(tensors)), min_size=1, max_size=2, unique=True)):
+            tensors[name] = other_array(data.draw, tensors[name])
+
     try:
-        model = load(safetensors.numpy.save(tensors, {"labelrace": text, "checksum": checksum}))
-    except ModelFileError as error:
-        assert "damaged" in str(error)  # noqa: PT017
+        model = load(rewritten(content, change))
+    except (ModelFileError, LimitError):
         return
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", (RuntimeWarning, DivergenceWarning))
-        try:
+        warnings.simplefilter("ignore")
+        with contextlib.suppress(*CLEAN):
             scores = model.decision_function(X)
             assert scores.shape == (40, 5)
             assert np.isfinite(scores).all()
-            if model.is_online:
+        with contextlib.suppress(*CLEAN):
+            assert model.predict(X).shape == (40, 5)
+        if model.is_online:
+            with contextlib.suppress(*CLEAN):
                 model.partial_fit(X, Y)
-        except (LabelraceError, ValueError) as error:
-            assert_raised_by_labelrace(error)
 
 
 @QUICK

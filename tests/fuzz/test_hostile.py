@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import struct
+import contextlib
 import warnings
 
 import numpy as np
 import pytest
-import safetensors.numpy
+from helpers.model_files import load_changed
 
 import labelrace
-from labelrace.base import model_file
-from labelrace.exceptions import DivergenceError, DivergenceWarning, ModelFileError
+from labelrace.exceptions import DivergenceError, DivergenceWarning, LabelraceError, ModelFileError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 4)), (RNG.random((40, 5)) < 0.3).astype(float)
@@ -49,19 +47,6 @@ def contents(tmp_path_factory):
         return made[name]
 
     return content
-
-
-def load_changed(folder, content, change):
-    """Let a function change the header and the arrays of a file, and load what it made of them."""
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"])
-    tensors = safetensors.numpy.load(content)
-    change(header, tensors)
-    text = json.dumps(header)
-    tensors = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in tensors.items()}
-    checksum = model_file.checksum(text, tensors)
-    (folder / "file").write_bytes(safetensors.numpy.save(tensors, {"labelrace": text, "checksum": checksum}))
-    return labelrace.load(folder / "file")
 
 
 def set_header(path, value):
@@ -102,14 +87,12 @@ REFUSED = {
     "labels of a type that they cannot have": ("obr", set_header("label_dtype", "O")),
     "a source of other features": ("obr", set_header("source", {"dict": {"feature_names": {"list": []}}})),
     "no features": ("majority", set_array("n_values", lambda array: array[:0])),
-    "no pseudo labels": ("race-reg-adaptive", resized(3, 0)),
     "other trees than the parameters say": ("eaht", set_header("parameters/n_trees", 3)),
     "other counts than the parameters say": ("mlht-moa", lambda header, tensors: header["parameters"].pop("entropy")),
     "the same in a forest": ("eaht", set_header("parameters/entropy", "occurrences")),
     "many roots of one tree": ("mlht", set_array("state.nodes.roots", lambda roots: np.repeat(roots, 8))),
     "no root": ("isoup", set_array("state.nodes.roots", lambda roots: roots[:0])),
     "layers that do not fit": ("maniac", set_array("state.layers.0.weights", lambda array: array[:, :1])),
-    "part of a first label": ("plst", set_array("state.first_labels", lambda array: array * 0 + 0.5)),
     "offsets of no label": ("adagrad-squared", empty_monitor),
     "a table without slots": ("race-hashed", set_array("state.table", lambda table: table[:0])),
     "a label twice in a set": ("cl", set_array("state.sets.labels", np.zeros_like)),
@@ -122,13 +105,14 @@ REFUSED = {
     "a column with a truth that is none": ("Tagger", set_header("columns/0/2", "x")),
     "a pattern of dates": ("Tagger", set_header("columns/1/3", "%d%d")),
     "an empty separator": ("Tagger", set_header("separator", "")),
-    "moments": ("Tagger", set_header("moments/num", [1.0, 0.0, -1.0])),
+    "labels of neighbours that are no labels": ("mlknn", set_array("state.Y.data", lambda array: array + 1e9)),
+    "moments": ("Tagger", set_header("moments/num", ["many", 0.0, 1.0])),
     "aliases": ("Tagger", set_header("aliases", {"a": 1.5})),
     "counts of a tag": ("Tagger", set_header("tags/u", [1, 2, -3, 4])),
     "a sum that is not finite": ("Tagger", set_header("sum_f1", float("inf"))),
     "words out of order": ("Tagger", set_array("words.keys", lambda array: array[::-1])),
     "fewer counters": ("Tagger", set_array("words.counters", lambda array: array[:5])),
-    "counts of words": ("Tagger", set_array("words.rows", lambda array: array * np.nan)),
+    "fewer counts of words": ("Tagger", set_array("words.rows", lambda array: array[:-1])),
     "texts of words": ("Tagger", set_array("words.sizes", lambda array: array + 1)),
 }
 
@@ -153,8 +137,44 @@ def test_numbers_that_lead_to_none_are_an_error(tmp_path, contents, name, array,
     """What no rows can have taught may be within the bounds of each number: then predicting says so."""
     model = load_changed(tmp_path, contents(name), set_array(array, lambda old: np.full_like(old, value)))
     for predict in (model.decision_function, model.predict_top):
-        with warnings.catch_warnings(action="error"), pytest.raises(DivergenceError, match="finite"):
+        with warnings.catch_warnings(action="error"), pytest.raises(DivergenceError, match="NaN or infinity"):
             predict(X)
+
+
+ODD = {
+    "no pseudo labels": ("race-reg-adaptive", resized(3, 0)),
+    "part of a first label": ("plst", set_array("state.first_labels", lambda array: array * 0 + 0.5)),
+    "counts below 0": ("race", set_array("state.monitor.counts.present", lambda array: array - 1e9)),
+    "scores of labels that are not finite": (
+        "race-hashed",
+        set_array("state.decoder.sums", lambda array: array * np.nan),
+    ),
+    "precision below 0": ("race", set_array("state.learners.extra_precision", lambda array: array - 1e9)),
+    "a scale of 0": ("race-hashed", set_array("state.decoder.scale", np.zeros_like)),
+    "moments of some columns": ("race", set_array("state.learners.scaling.mean", lambda array: array[:0])),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_odd_numbers_are_loaded_and_give_scores_or_a_clean_error(tmp_path, contents, what):
+    """Ranges of values are not checked: they can make predictions wrong, and nothing else."""
+    name, change = ODD[what]
+    model = load_changed(tmp_path, contents(name), change)
+    with warnings.catch_warnings(action="ignore"):
+        for use in (model.predict, model.predict_top, lambda X: model.partial_fit(X, Y)):
+            with contextlib.suppress(LabelraceError, ValueError):
+                use(X)
+        with contextlib.suppress(LabelraceError, ValueError):
+            assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    "change", [set_header("moments/num", [1.0, 0.0, -1.0]), set_array("words.rows", lambda array: array * np.nan)]
+)
+def test_odd_numbers_of_a_tagger(tmp_path, contents, change):
+    tagger = load_changed(tmp_path, contents("Tagger"), change)
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(LabelraceError, ValueError):
+        assert len(tagger.predict(ROWS)) == len(ROWS)
 
 
 def test_frequencies_above_one(tmp_path, contents):

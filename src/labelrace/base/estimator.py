@@ -384,24 +384,24 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
-        from labelrace.base import model_file  # as in `packed`
+        from labelrace.base import model_file  # as in `pack`
 
-        model_file.write(path, *self.packed())
+        model_file.write(path, *self.pack())
 
-    def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what a file of the model holds, a header and arrays by name, for a file that holds more than it."""
         fitted = self.fitted
         self._check_unchanged(fitted)
         from labelrace.base import state_file  # here, as most models are never saved
 
-        return state_file.packed(self, fitted)
+        return state_file.pack(self, fitted)
 
     @classmethod
-    def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: None = None) -> Self:
+    def from_file(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: None = None) -> Self:
         """Make a model from the content of its file; `labelrace.load` calls this."""
-        from labelrace.base import state_file  # as in `packed`
+        from labelrace.base import state_file  # as in `pack`
 
-        model: Self = state_file.restored(cls, header, tensors)
+        model: Self = state_file.unpack(cls, header, tensors)
         return model
 
     @property

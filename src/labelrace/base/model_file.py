@@ -1,6 +1,7 @@
 """The file of a model or tagger: safetensors with a JSON header, and a checksum over all of it that tells damage.
 
-The same header and arrays give the same bytes. A file is written whole or not at all.
+The same header and arrays give the same bytes, and arrays that are made part by part are written so: the library
+promises neither, so files are written here, and read by the library. A file is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[st
 def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
     """Yield the parts of a safetensors file: a JSON header with its length before it, then the arrays.
 
-    Always in one order, unlike the library's own function: the same model gives the same bytes.
+    Always in one order: the same model gives the same bytes.
     """
     ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     arrays = {name: _in_order(tensors[name]) for name in ordered}
@@ -96,29 +97,11 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
                 f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
                 f"({__version__}) reads: upgrade labelrace."
             )
-    # The library has checked where the arrays are. It would map the file and copy them: reading takes half the memory.
-    tensors = _read_arrays(path)
+        # A copy each: the file may be replaced while the model is in use.
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if metadata.get(_CHECKSUM) != checksum(metadata[_HEADER], tensors):
         raise ModelFileError(f"{path} is damaged: its contents do not fit its checksum.")
     return header, tensors
-
-
-def _read_arrays(path: Path) -> dict[str, Array]:
-    """Read the arrays of a safetensors file that has been found to be one."""
-    types = {kind: np.dtype(f"<{name}") for name, kind in TYPES.items()}
-    arrays = {}
-    with path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        entries = json.loads(file.read(length))
-        for name, entry in entries.items():
-            if name == "__metadata__":
-                continue
-            array = np.empty(entry["shape"], types[entry["dtype"]])
-            file.seek(8 + length + entry["data_offsets"][0])
-            if file.readinto(array.reshape(-1).view(np.uint8).data) < array.nbytes:
-                raise ModelFileError(f"{path} is cut short.")
-            arrays[name] = array
-    return arrays
 
 
 def checksum(header: str, tensors: dict[str, Array]) -> str:

@@ -1,9 +1,8 @@
 """Models as a header and named arrays, which `labelrace.base.model_file` writes and reads; never a pickle.
 
 A state is a NamedTuple of arrays, some of them NamedTuples again: in the file an array is found under its path, such as
-``decoder.gram``. Names are the bytes of their text and how many each has. The header tells the class and the
-parameters; from these the algorithm is made, and its state from the arrays, as the annotations of the NamedTuple have
-them. The shapes and ranges that fields declare (`labelrace.base.shapes`) tell a file that was made to do harm.
+``state.decoder.gram``. Names are the bytes of their text and how many each has. The header tells the class and the
+parameters; from these the algorithm is made, and its state from the arrays (`labelrace.base.state_reader`).
 """
 
 from __future__ import annotations
@@ -13,24 +12,24 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 import safetensors
 
-from labelrace.base import model_file, registry
+from labelrace.base import limits, model_file, registry
 from labelrace.base import names as naming
 from labelrace.base.categorical import CategoricalMask
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.parameters import check_flag, check_whole
 from labelrace.base.schema import Schema
-from labelrace.base.shapes import Shapes
-from labelrace.exceptions import ModelFileError
-from labelrace.typing import Array, IntArray
+from labelrace.base.state_reader import Sizes, StateReader
+from labelrace.exceptions import LimitError, ModelFileError
+from labelrace.typing import Array
 
 
-def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
+def pack(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a classifier's file."""
     if type(model) is not registry.public_class(type(model).__name__):
         raise ValueError(
@@ -38,15 +37,16 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
             "again."
         )
     schema = fitted.schema
-    found = dict(_flatten(fitted.state, "state"))
-    parts = {place: value for place, value in found.items() if isinstance(value, int)}
-    tensors = {place: value for place, value in found.items() if value is not None and place not in parts}
+    values = dict(_flatten(fitted.state, "state"))
+    parts = {path: value for path, value in values.items() if isinstance(value, int)}
+    tensors = {path: value for path, value in values.items() if value is not None and path not in parts}
     tensors["n_values"] = schema.kinds.n_values
-    given = model.get_params(deep=False)
-    if _are_equal(given.get("label_names"), schema.label_names):
-        given["label_names"] = _Path("label_names")
+    parameters = model.get_params(deep=False)
+    if _are_equal(parameters.get("label_names"), schema.label_names):
+        # They need not be written twice.
+        parameters["label_names"] = _Path("label_names")
     header = model_file.new_header(type(model).__name__) | {
-        "parameters": {name: _encode(f"parameter.{name}", value, tensors) for name, value in given.items()},
+        "parameters": {name: _encode(f"parameter.{name}", value, tensors) for name, value in parameters.items()},
         "n_labels": schema.n_labels,
         "label_names": _encode("label_names", schema.label_names, tensors),
         "feature_names": _encode("feature_names", schema.feature_names, tensors),
@@ -56,7 +56,7 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
         # Whether the state is that of the algorithm which the parameters give, or of the one that it has become.
         "is_successor": fitted.algorithm == model._algorithm(fitted.seed).successor,
         # What the state does not have, and how often it has what it may have several times: all else must be there.
-        "absent": [place for place, value in found.items() if value is None],
+        "absent": [path for path, value in values.items() if value is None],
         "parts": parts,
     }
     if hasattr(model, "source_"):
@@ -65,11 +65,11 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
 
 
 class _Path(str):
-    """Where names are that stand in another place of the file already."""
+    """The path of names that are in the file already."""
 
 
 def _are_equal(given: Any, names: Array | None) -> bool:
-    """Tell whether names that were given are those of the schema: they need not be written twice."""
+    """Return whether names that were given are those of the schema."""
     return isinstance(given, (list, tuple, np.ndarray)) and names is not None and list(given) == list(names)
 
 
@@ -92,6 +92,8 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
     ------
     ModelFileError
         If the file is no labelrace model, is damaged, or was written by a newer version.
+    LimitError
+        If it has more labels, or values of a feature, than `labelrace.base.limits` allows for.
 
     Examples
     --------
@@ -109,8 +111,8 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
         header, tensors = model_file.read(path)
-        return class_of(header).restored(header, tensors, encoders)
-    except (ModelFileError, OSError, MemoryError):
+        return class_of(header).from_file(header, tensors, encoders)
+    except (ModelFileError, LimitError, OSError, MemoryError):
         raise
     except safetensors.SafetensorError as error:
         raise ModelFileError(f"{path} is not a labelrace model, or it is cut short ({error}).") from error
@@ -120,14 +122,14 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
 
 
 def class_of(header: dict[str, Any]) -> Any:
-    """Find the class that a header names among the public ones that can be saved; a file can name no other."""
-    found = registry.public_class(header["class"])
-    if not hasattr(found, "restored"):
+    """Return the class that a header names: a public one that can be saved; a file can name no other."""
+    named = registry.public_class(header["class"])
+    if not hasattr(named, "from_file"):
         raise ValueError(f"there is no model {header['class']!r}")
-    return found
+    return named
 
 
-def restored(cls: type, header: dict[str, Any], tensors: dict[str, Array]) -> Any:
+def unpack(cls: type, header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     """Make a classifier of the header and put the arrays into its state."""
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
     # The names that were given are mostly those that are known, and then the same objects.
@@ -142,14 +144,14 @@ def restored(cls: type, header: dict[str, Any], tensors: dict[str, Array]) -> An
     schema, seed = _schema(header, tensors["n_values"], feature_names, label_names), header["seed"]
     check_whole("seed", seed, 0)
     if "source" in header:
-        model.source_ = _checked_source(source, schema.n_features)
+        model.source_ = _check_source(source, schema.n_features)
     algorithm = model._algorithm(seed)
     check_flag("is_successor", header["is_successor"])
     if header["is_successor"]:
         algorithm = algorithm.successor
-    reader = _StateReader(tensors, Shapes(schema, algorithm), set(header["absent"]), header["parts"])
-    state = reader.read(algorithm.state_type, "state", algorithm.field_types())
-    reader.check()
+    reader = StateReader(tensors, set(header["absent"]), header["parts"])
+    sizes = Sizes(schema.kinds, schema.n_labels, algorithm)
+    state = reader.read(algorithm.state_type, sizes, algorithm.field_types())
     model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
     return model
 
@@ -160,9 +162,11 @@ def _schema(
     """Read what a file says of labels and features."""
     n_labels = header["n_labels"]
     check_whole("n_labels", n_labels, 1)
+    limits.LABELS.check(n_labels, "The model")
     check_flag("sparse_labels", header["sparse_labels"])
     if n_values.ndim != 1 or not len(n_values) or (n_values < 0).any():
         raise ValueError("n_values does not tell what the features are")
+    limits.VALUES.check(int(n_values.max()), "The model")
     label_dtype = np.dtype(header["label_dtype"])
     if label_dtype.kind not in "biuf":
         raise ValueError(f"labels cannot be of type {label_dtype}")
@@ -176,7 +180,7 @@ def _schema(
     )
 
 
-def _checked_source(source: Any, n_features: int) -> dict[str, Any]:
+def _check_source(source: Any, n_features: int) -> dict[str, Any]:
     """Refuse what cannot be the names and nominal values of the file that a model learned."""
     names, texts = source["feature_names"], source["nominal_values"]
     columns = [int(column) for column in texts]
@@ -199,7 +203,7 @@ def _as_names(names: list[str] | None, count: int) -> Array | None:
 
 
 def _are_distinct(names: list[str]) -> bool:
-    """Tell whether no name is there twice: by hashes, which take a fifth of a set's memory, while these differ."""
+    """Return whether no name is there twice: by hashes, which take a fifth of a set's memory, while these differ."""
     hashes = np.fromiter(map(hash, names), np.int64, len(names))
     hashes.sort()
     return bool((hashes[1:] != hashes[:-1]).all()) or len(set(names)) == len(names)
@@ -208,134 +212,25 @@ def _are_distinct(names: list[str]) -> bool:
 def _flatten(state: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield what a state holds, by path: arrays and tables, None where it has none, and how many parts a tuple has."""
     for name, value in state._asdict().items():
-        place = f"{path}.{name}"
+        own_path = f"{path}.{name}"
         if isinstance(value, FeatureKinds):
-            yield place, value.n_values
+            yield own_path, value.n_values
         elif hasattr(value, "_asdict"):
-            yield from _flatten(value, place)
+            yield from _flatten(value, own_path)
         elif isinstance(value, tuple):
-            yield place, len(value)
+            yield own_path, len(value)
             for number, part in enumerate(value):
                 if not hasattr(part, "_asdict"):
                     raise ValueError(
-                        f"A model with {place} of {type(part).__name__} cannot be saved: only arrays are written, "
+                        f"A model with {own_path} of {type(part).__name__} cannot be saved: only arrays are written, "
                         "never pickles. Use one of labelrace's own learners."
                     )
-                yield from _flatten(part, f"{place}.{number}")
+                yield from _flatten(part, f"{own_path}.{number}")
         else:
-            yield place, value if value is None or model_file.has_parts(value) else np.asarray(value)
+            yield own_path, value if value is None or model_file.has_parts(value) else np.asarray(value)
 
 
-class _StateReader:
-    """Makes a state of its arrays, as the annotations of its NamedTuple have them; `Shapes` tells what they mean.
-
-    Parameters
-    ----------
-    tensors : dict
-        The arrays by their paths.
-    shapes : Shapes
-        What they must look like.
-    absent, parts : set and dict
-        Paths of what the state does not have, and numbers of parts, as the header tells.
-    """
-
-    def __init__(self, tensors: dict[str, Array], shapes: Shapes, absent: set[str], parts: dict[str, int]) -> None:
-        self._tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("state.")}
-        self._shapes = shapes
-        self._absent = absent
-        self._parts = parts
-        # The axis before those that the fields declare, where arrays are those of several states.
-        self._stack = ""
-
-    def read(self, kind: Any, path: str, field_types: Mapping[str, Any] | None = None) -> Any:
-        """Make a NamedTuple; ``field_types`` are the types of fields whose annotation leaves them open."""
-        values: dict[str, Any] = {}
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            hint, marks = (hint.__origin__, list(hint.__metadata__)) if get_origin(hint) is Annotated else (hint, [])
-            values[name] = self._field((field_types or {}).get(name, hint), marks, path, name)
-        made = kind(**values)
-        self._shapes.add_part(path, made)
-        return made
-
-    def check(self) -> None:
-        """Refuse arrays that do not fit one another, and such as no part of the state has."""
-        if self._tensors:
-            raise ValueError(f"{min(self._tensors)} belongs to no part of the model")
-        self._shapes.check()
-
-    def _field(self, kind: Any, marks: list[Any], path: str, name: str) -> Any:
-        place = f"{path}.{name}"
-        if hasattr(kind, "_fields"):
-            before = self._stack, self._shapes
-            for mark in marks:
-                if mark.startswith("stacked "):
-                    self._stack = mark.split()[1]
-                elif mark.startswith("own "):
-                    self._shapes = self._shapes.own(path, *mark.split()[1:])
-                else:
-                    self._shapes.equate(place, mark)
-            made = self.read(kind, place)
-            if self._shapes is not before[1]:
-                self._shapes.check()
-            self._stack, self._shapes = before
-            return made
-        if get_origin(kind) is tuple:
-            return self._several(get_args(kind)[0], marks, place, self._parts[place])
-        if type(None) in get_args(kind):
-            [kind] = [option for option in get_args(kind) if option is not type(None)]
-            if place in self._absent:
-                self._shapes.add_missing(path, name)
-                return None
-        found: Any = self._tensors.pop(place, None)
-        if found is None:
-            raise ValueError(f"{place} is missing")
-        if kind is FeatureKinds:
-            self._check(IntArray, found, ["m", "values"], path, name)
-            return FeatureKinds(found)
-        holders: list[Any] = [mark for mark in marks if isinstance(mark, type)]
-        self._check(kind, found, [mark for mark in marks if mark not in holders], path, name)
-        if holders:
-            return holders[0].taking(found)
-        return float(found) if kind is float else found
-
-    def _several(self, kind: Any, marks: list[str], place: str, count: int) -> tuple[Any, ...]:
-        """Make the parts of a tuple; of a chain, each takes in what the one before it puts out."""
-        if not marks:
-            return tuple(self.read(kind, f"{place}.{i}") for i in range(count))
-        if marks[0].startswith("each "):
-            if count != self._shapes.size(place, marks[0].split()[1]):
-                raise ValueError(f"{place} has {count} parts, not one for {marks[0]}")
-            return tuple(self._field(kind, marks[1:], place, str(i)) for i in range(count))
-        if not marks[0].startswith("chain "):
-            self._shapes.choose(place, marks[0], count)
-            return self._several(kind, [], place, count)
-        _, first, last = marks[0].split()
-        size, parts = self._shapes.size(place, first), []
-        for i in range(count):
-            self._shapes.equate(f"{place}.{i}", f"_i={size}")
-            parts.append(self.read(kind, f"{place}.{i}"))
-            size = self._shapes.size(f"{place}.{i}", "_o")
-        if not parts or size != self._shapes.size(place, last):
-            raise ValueError(f"{place} does not lead from {first} to {last}")
-        return tuple(parts)
-
-    def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
-        """Compare the type and the shape of an array."""
-        scalar = float if kind is float else _scalar_type(kind)
-        # SciPy chooses how wide the indices of a sparse matrix are.
-        is_whole = scalar is not Any and found.dtype.kind == np.dtype(scalar).kind == "i"
-        if scalar is not Any and found.dtype != np.dtype(scalar) and not is_whole:
-            raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
-        axes, *others = ["", *marks] if kind is float else marks
-        if self._stack and "values" not in marks:
-            axes = "|".join(f"{self._stack} {option}" for option in axes.split("|"))
-        self._shapes.add(path, name, found, axes, *others)
-
-
-def _scalar_type(hint: Any) -> Any:
-    """Find the type of an array's entries in its annotation, which is ``NDArray[T]`` or what that stands for."""
-    last = get_args(hint)[-1]
-    return get_args(last)[0] if get_args(last) else last
+# --- Parameters and names ---------------------------------------------------------------------------------------------
 
 
 def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
@@ -356,7 +251,7 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
         return _encode(path, value.to_numpy(), tensors)
     if isinstance(value, (list, tuple, range, np.ndarray)):
         if len(value) and all(isinstance(item, str) for item in value):
-            tensors.update(packed_names(path, value))
+            tensors.update(pack_names(path, value))
             return {"names": path}
         return {"list": [_encode(f"{path}.{i}", item, tensors) for i, item in enumerate(value)]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -369,7 +264,7 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
     raise ValueError(f"{path}={value!r} cannot be saved: use numbers, text, arrays or labelrace's own learners.")
 
 
-def packed_names(path: str, names: Any) -> dict[str, Array]:
+def pack_names(path: str, names: Any) -> dict[str, Array]:
     """Write text as its bytes, one name behind the other, and how many each has; the JSON header has its limits."""
     text = "".join(names)
     size = len if text.isascii() else lambda name: len(name.encode("utf-8", "surrogatepass"))
@@ -389,14 +284,14 @@ def _decode(value: Any, tensors: dict[str, Array]) -> Any:
     if "array" in value:
         return tensors[value["array"]]
     if "names" in value:
-        return unpacked_names(value["names"], tensors)
+        return unpack_names(value["names"], tensors)
     if "dict" in value:
         return {key: _decode(item, tensors) for key, item in value["dict"].items()}
     return [_decode(item, tensors) for item in value["list"]]
 
 
-def unpacked_names(path: str, tensors: dict[str, Array]) -> list[str]:
-    """Read what `packed_names` wrote."""
+def unpack_names(path: str, tensors: dict[str, Array]) -> list[str]:
+    """Read what `pack_names` wrote."""
     utf8, sizes = tensors[f"{path}.utf8"], tensors[f"{path}.sizes"]
     text = utf8.astype(np.uint8, casting="no", copy=False).data
     if sizes.dtype.kind != "u" or sizes.sum(dtype=np.int64) != len(text):

@@ -32,8 +32,8 @@ class DriftState(NamedTuple):
 
     # Mean error of each batch, variance of that mean, and rows.
     means: Annotated[FloatArray, "_n"]
-    variances: Annotated[FloatArray, "_n", ">=0"]
-    sizes: Annotated[FloatArray, "_n", ">0"]
+    variances: Annotated[FloatArray, "_n"]
+    sizes: Annotated[FloatArray, "_n"]
 
 
 def init() -> DriftState:

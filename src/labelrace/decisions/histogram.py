@@ -31,23 +31,23 @@ class ScoreHistogram(NamedTuple):
     """Counts over recent rows."""
 
     # Scores in each bin, and those of labels that were present.
-    seen: Annotated[FloatArray, _BINS_AXIS, ">=0"]
-    present: Annotated[FloatArray, _BINS_AXIS, ">=0"]
-    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]  # rows by the best of their scores
+    seen: Annotated[FloatArray, _BINS_AXIS]
+    present: Annotated[FloatArray, _BINS_AXIS]
+    best: Annotated[FloatArray, _BINS_AXIS]  # rows by the best of their scores
     # Rows, and rows without a label.
-    rows: Annotated[float, ">=0"]
-    empty_rows: Annotated[float, ">=0"]
+    rows: float
+    empty_rows: float
 
 
 class ScoreHistograms(NamedTuple):
     """Three histograms of the same rows, whose scores are adjusted in as many ways."""
 
     # Each as in `ScoreHistogram`, with an axis before it.
-    seen: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
-    present: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
-    best: Annotated[FloatArray, f"3 {_BINS_AXIS}", ">=0"]
-    rows: Annotated[float, ">=0"]
-    empty_rows: Annotated[FloatArray, "3", ">=0"]
+    seen: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
+    present: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
+    best: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
+    rows: float
+    empty_rows: Annotated[FloatArray, "3"]
 
     @classmethod
     def empty(cls) -> ScoreHistograms:
@@ -118,8 +118,8 @@ def merge(a: H, b: H) -> H:
 class LabelHistograms(NamedTuple):
     """Counts for each label, (l, bins): of all scores, and of those where it was present."""
 
-    seen: Annotated[FloatArray, _LABEL_AXES, ">=0"]
-    present: Annotated[FloatArray, _LABEL_AXES, ">=0", "with seen"]
+    seen: Annotated[FloatArray, _LABEL_AXES]
+    present: Annotated[FloatArray, _LABEL_AXES]
 
 
 def init_labels(n_labels: int) -> LabelHistograms:

@@ -40,17 +40,17 @@ class Counts(NamedTuple):
 
     histograms: ScoreHistograms  # counts of the scores less each of `SHARES` of the offsets
     offsets: Annotated[FloatArray, "o"]  # how far a label's scores are too high
-    present: Annotated[FloatArray, "o", ">=0"]  # how often labels were present
-    rows: Annotated[float, ">=0"]  # rows that ``present`` comes from, forgotten ones less
+    present: Annotated[FloatArray, "o"]  # how often labels were present
+    rows: float  # rows that ``present`` comes from, forgotten ones less
     f1: Annotated[FloatArray, "3"]  # sums of the rows' F1, with each share of the offsets
-    f1_rows: Annotated[float, ">=0"]  # rows that ``f1`` comes from, forgotten ones less
+    f1_rows: float  # rows that ``f1`` comes from, forgotten ones less
 
 
 class Monitor(NamedTuple):
     """What a model knows of its monitored rows: the counts, the rows that are to be counted, and the errors."""
 
     counts: Counts  # counts of scores, and offsets, for thresholds and probabilities
-    waiting: Annotated[FloatArray, "2 _n o", "nan"]  # scores and labels of rows that are not counted yet
+    waiting: Annotated[FloatArray, "2 _n o"]  # scores and labels of rows that are not counted yet
     by_label: LabelHistograms  # counts for each label, where thresholds are the labels' own; otherwise of none
     drift: DriftState  # errors of recent batches
 

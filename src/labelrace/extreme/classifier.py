@@ -23,6 +23,7 @@ array of rows times labels is ever made, but by `decision_function` and `predict
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -103,12 +104,16 @@ class State(NamedTuple):
     decoder: code_decoder.State  # sums over predicted codes and labels
     table: Annotated[Array, "slots 1", "float", VersionedRows]  # the residual table
     # Labels of the last rows of each feature, where labels are many and data is sparse; otherwise of no feature.
-    postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<=l", VersionedRows]
+    postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<l+1", VersionedRows]
     counts: ScoreHistogram  # scores of candidates of monitored rows
     # Labels of monitored rows that were not among their candidates, fading like the counts.
-    n_missed: Annotated[float, ">=0"]
+    n_missed: float
     drift: DriftState  # errors of recent batches
-    n_drifts: Annotated[float, ">=0"]  # drifts found so far
+    n_drifts: float  # drifts found so far
+
+    def why_malformed(self, size: Callable[[str], int]) -> str | None:
+        """Return why a file's arrays cannot be used: kernels read slots without asking whether there are any."""
+        return None if len(self.table) else "a table without slots"
 
 
 class Derived(NamedTuple):

@@ -56,8 +56,8 @@ class State(NamedTuple):
 
     gram: Annotated[FloatArray, "c c"]  # sums of products of predicted codes
     total: Annotated[FloatArray, "c"]  # sums of predicted codes
-    rows: Annotated[float, ">=0"]  # rows that the sums come from, forgotten ones less
-    scale: Annotated[float, ">0"]  # what ``sums`` and ``counts`` are to be multiplied by
+    rows: float  # rows that the sums come from, forgotten ones less
+    scale: float  # what ``sums`` and ``counts`` are to be multiplied by
     sums: Annotated[Array, "l c", "float", VersionedRows]  # sums of the predicted codes of the rows that have a label
     # Number of those rows, and sum of their lengths, divided by the root of the scale only.
     counts: Annotated[Array, "l 2", "float", VersionedRows]

@@ -48,7 +48,7 @@ class Table(NamedTuple):
     dense: Annotated[FloatArray, "_r _c|0 0"]
     data: Annotated[FloatArray, "_z"]
     indices: Annotated[IntArray, "_z", "<_c"]
-    indptr: Annotated[IntArray, "_r+1|0", "starts _z", "instead dense"]
+    indptr: Annotated[IntArray, "_r+1|0", "starts _z"]
 
 
 class State(NamedTuple):

@@ -55,7 +55,7 @@ _OVERFULL = 1.25
 class Recent(NamedTuple):
     """Recent rows, in compressed-row form; none while there is room for more weights."""
 
-    values: Annotated[FloatArray, "_z", "nan"]
+    values: Annotated[FloatArray, "_z"]
     indices: Annotated[IntArray, "_z", "<m"]
     indptr: Annotated[IntArray, "_n+1", "starts _z"]
 
@@ -79,7 +79,7 @@ class State(NamedTuple):
 
     learners: Annotated[RLSState, "t=l", "w=l"]  # the linear models of the labels
     monitor: Annotated[Monitor, "o=l"]  # what rows have shown that were predicted before they were learned
-    n_drifts: Annotated[float, ">=0"]  # drifts found so far
+    n_drifts: float  # drifts found so far
     recent: Recent  # recent rows, where labels might have to be compressed soon
 
 

@@ -74,22 +74,22 @@ class RLSState(NamedTuple):
     """Weights and their precision."""
 
     scaling: ScalingState  # how columns are scaled
-    alpha: Annotated[float, ">0"]  # the penalty, which is the precision before the first row
+    alpha: float  # the penalty, which is the precision before the first row
     weights: Annotated[Array, "M+r t", "float"]  # in single or double precision; of sparse data a VersionedRows
     intercepts: Annotated[FloatArray, "t"]
     # How far the precision of all labels, and of the recent ones, is above the penalty; to be multiplied by ``decay``.
     # Of sparse data a VersionedRows.
     extra_precision: Annotated[FloatArray, "M+r 2"]
     # Share of ``extra_precision`` that is left, so that columns that a batch does not touch are forgotten, too.
-    decay: Annotated[float, ">0"]
-    in_use: Annotated[float, ">=0"]  # columns that were other than 0
+    decay: float
+    in_use: float  # columns that were other than 0
     intercept_extra_precision: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
-    rows: Annotated[float, ">=0"]  # rows learned so far
+    rows: float  # rows learned so far
     # Rows learned before each target was first other than 0; infinite where it never was.
-    first_seen: Annotated[FloatArray, "t", "inf", "new inf"]
+    first_seen: Annotated[FloatArray, "t", "new inf"]
     is_recent_label: Annotated[BoolArray, "t"]  # whether a target has the precision of recent labels
     # Rows learned before the group of recent labels began; minus infinity if there was none.
-    recent_since: Annotated[float, "inf"]
+    recent_since: float
     warm_up: Annotated[WarmUp, "w~t"]  # buffer of the first rows
 
 

@@ -58,19 +58,19 @@ class ScalingState(NamedTuple):
     kinds: FeatureKinds  # which features are numeric, which nominal
     # Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
     # the next ones.
-    rows: Annotated[FloatArray, "M|0", ">=0"]
+    rows: Annotated[FloatArray, "M|0"]
     # Running mean, and sum of squared deviations.
-    mean: Annotated[FloatArray, "M|0", "with rows"]
-    square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
+    mean: Annotated[FloatArray, "M|0"]
+    square: Annotated[FloatArray, "M|0"]
     # Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
-    recent_rows: Annotated[float, ">=0"]
+    recent_rows: float
     # Their moments.
-    recent_mean: Annotated[FloatArray, "M|0", "with rows"]
-    recent_square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
-    recent_filled: Annotated[float, ">=0"]  # their non-zeros, of sparse data
+    recent_mean: Annotated[FloatArray, "M|0"]
+    recent_square: Annotated[FloatArray, "M|0"]
+    recent_filled: float  # their non-zeros, of sparse data
     # Directions of the random features, in single or double precision. Empty for sparse data.
-    directions: Annotated[Array, "M r|0 r", "float", "with rows"]
-    length: Annotated[float, ">=0", "with rows"]  # root of the number of columns at the start; 0 for sparse data
+    directions: Annotated[Array, "M r|0 r", "float"]
+    length: float  # root of the number of columns at the start; 0 for sparse data
 
 
 def init(kinds: KindsLike, dtype: type[np.floating] = np.float64) -> ScalingState:

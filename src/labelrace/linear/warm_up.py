@@ -38,11 +38,11 @@ class WarmUp(NamedTuple):
     """Buffer of the first rows, until there are enough of them."""
 
     # The rows of ``X``, in compressed-row form.
-    values: Annotated[FloatArray, "_x", "nan"]
+    values: Annotated[FloatArray, "_x"]
     indices: Annotated[IntArray, "_x", "<m"]
     indptr: Annotated[IntArray, "_n+1", "starts _x"]
     # Their targets, likewise.
-    target_values: Annotated[FloatArray, "_y", "nan"]
+    target_values: Annotated[FloatArray, "_y"]
     target_indices: Annotated[IntArray, "_y", "<w"]
     target_indptr: Annotated[IntArray, "_n+1", "starts _y"]
     n_used: Annotated[float, "<_n+1"]  # number of rows that were last learned exactly; 0 where the buffer is not in use

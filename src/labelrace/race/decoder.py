@@ -64,7 +64,7 @@ class State(NamedTuple):
     total: Annotated[FloatArray, "k", SUM]
     rows: Annotated[float, SUM]
     pending: tuple[Pending, ...]
-    scale: Annotated[float, ">0"]
+    scale: float
     basis: Annotated[FloatArray | None, "k _r"]
 
 

@@ -55,7 +55,7 @@ class State(NamedTuple):
 
     learners: Annotated[NaiveBayesState, "t=l"]  # binary relevance's sums
     together: Annotated[FloatArray, "l l", SUM]  # rows that have both labels; rows with a label on the diagonal
-    orders: Annotated[IntArray, "_e l", "orders"]  # the chains: labels in the order in which they are predicted
+    orders: Annotated[IntArray, "_e l", "<l"]  # the chains: labels in the order in which they are predicted
     # Number of labels that there were at first; others came later, and are last in every chain.
     n_first: Annotated[float, "<l+1"]
 

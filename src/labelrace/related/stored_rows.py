@@ -14,11 +14,11 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 class StoredRows(NamedTuple):
     """A matrix as arrays that can be saved: dense, or in compressed rows."""
 
-    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top", "missing"]  # the matrix, if it is dense
+    dense: Annotated[FloatArray | None, "_n <=_m"]  # the matrix, if it is dense
     # Its compressed rows, if it is sparse.
-    data: Annotated[FloatArray | None, "_z", "<=_top", "missing"]
-    indices: Annotated[IntArray | None, "_z", "<_m", "with data"]
-    indptr: Annotated[IntArray | None, "_n+1", "starts _z", "with data", "instead dense"]
+    data: Annotated[FloatArray | None, "_z"]
+    indices: Annotated[IntArray | None, "_z", "<_m"]
+    indptr: Annotated[IntArray | None, "_n+1", "starts _z"]
 
 
 def store(X: AnyMatrix) -> StoredRows:

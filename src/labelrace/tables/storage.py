@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from labelrace.base import model_file, parameters
-from labelrace.base import state_file as persistence
+from labelrace.base import model_file, parameters, state_file
 from labelrace.exceptions import ModelFileError
 from labelrace.linear.versioned import VersionedRows
 from labelrace.tables.blocks import Moments
@@ -41,7 +40,7 @@ _ROWS = 4096
 
 def pack_tagger(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a tagger's file."""
-    model_header, model_tensors = model.packed()
+    model_header, model_tensors = model.pack()
     given = tagger.get_params(deep=False)
     encoders = {column: _name(encoder) for column, encoder in (given.pop("encoders") or {}).items()}
     if not isinstance(given["model"], str):
@@ -78,7 +77,7 @@ def pack_tagger(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], di
             "words.seen": words.seen,
             "words.counters": words.counters,
         }
-        | persistence.packed_names("words", words.names)
+        | state_file.pack_names("words", words.names)
     )
     return header, tensors
 
@@ -110,10 +109,10 @@ def unpack_tagger(
     if packed_parts:
         packed_weights = PackedWeights(*packed_parts)
         model_tensors[_WEIGHTS] = table_of(packed_weights, int(header["model"]["n_labels"]))  # type: ignore[assignment]
-    model = persistence.class_of(header["model"]).restored(header["model"], model_tensors)
+    model = state_file.class_of(header["model"]).from_file(header["model"], model_tensors)
     features = FeatureState(
         _columns(header["columns"]),
-        {name: _moments(numbers) for name, numbers in header["moments"].items()},
+        {name: Moments(*map(float, numbers)) for name, numbers in header["moments"].items()},
         _vocabulary(header, tensors),
     )
     if max(1, len(features.vocabulary.rows)) != model.n_features_in_ or model.label_names_ is None:
@@ -161,13 +160,6 @@ def _columns(listed: list[Any]) -> tuple[Column, ...]:
     return columns
 
 
-def _moments(numbers: list[Any]) -> Moments:
-    moments = Moments(*map(float, numbers))
-    if not np.isfinite(moments).all() or abs(moments.mean) > 1e100 or min(moments.n, moments.square) < 0:
-        raise ValueError("a column of numbers has no such moments")
-    return moments
-
-
 def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
     """Read the state of a tagger, apart from its features."""
     names = TagNames(header["aliases"], frozenset(header["retired"]))
@@ -187,7 +179,7 @@ def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
 
 def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary:
     columns = tensors["words.columns"].astype(np.intp, casting="same_kind")
-    names = persistence.unpacked_names("words", tensors)
+    names = state_file.unpack_names("words", tensors)
     keys, rows, seen, counters = (tensors[f"words.{name}"] for name in ("keys", "rows", "seen", "counters"))
     return check(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))
 
@@ -248,7 +240,7 @@ def table_of(packed: PackedWeights, width: int) -> VersionedRows:
     if is_kept.shape != (len(largest), -(-width // 8)) or largest.shape != others.shape:
         raise ValueError("its weights do not fit its tags")
     ends = np.cumsum(np.bitwise_count(is_kept).sum(axis=1, dtype=np.int64))
-    if int(ends[-1:].sum()) != len(levels) or not np.isfinite(largest + others).all():
+    if int(ends[-1:].sum()) != len(levels):
         raise ValueError("its weights do not fit one another")
 
     def rows_at(indices: IntArray) -> Array:

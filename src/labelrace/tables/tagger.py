@@ -412,7 +412,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         model_file.write(path, *storage.pack_tagger(self, known.state, known.model))
 
     @classmethod
-    def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
+    def from_file(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
         """Make a tagger from the content of its file; `labelrace.load` calls this."""
         given, state, model = storage.unpack_tagger(header, tensors, encoders)
         return cls(**given).exchanged(state, model)

@@ -55,7 +55,7 @@ def empty() -> Vocabulary:
 
 def check(vocabulary: Vocabulary) -> Vocabulary:
     """Return a vocabulary that was read from a file, or raise ValueError if it is invalid."""
-    keys, columns, names, rows, seen, counters, n_rows = vocabulary
+    keys, columns, names, rows, seen, counters, _ = vocabulary
     n_words = len(keys)
     if not keys.shape == columns.shape == rows.shape == seen.shape == (len(names),):
         raise ValueError("its words do not fit one another")
@@ -65,8 +65,6 @@ def check(vocabulary: Vocabulary) -> Vocabulary:
         raise ValueError("its words are not in order")
     if len(counters) != 1 << _FILTER_BITS or counters.ndim != 1:
         raise ValueError("its words have not the counters that words have")
-    if not all((counts >= 0).all() and np.isfinite(counts).all() for counts in (rows, seen, np.array(n_rows))):
-        raise ValueError("its words have not been counted")
     return vocabulary
 
 

@@ -11,6 +11,7 @@ Agarwal, P., Cormode, G., Huang, Z., Phillips, J., Wei, Z. and Yi, K.: Mergeable
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -31,7 +32,13 @@ class LabelSets(NamedTuple):
     keys: Annotated[NDArray[np.int64], "_d"]
     counts: Annotated[FloatArray, "_d"]  # rows with the set
     ends: Annotated[IntArray, "_d", "ends _z"]  # where each set ends in ``labels``
-    labels: Annotated[IntArray, "_z", "<l", "sets ends"]  # the sets' labels, one set after the other
+    labels: Annotated[IntArray, "_z", "<l"]  # the sets' labels, one set after the other
+
+    def why_malformed(self, size: Callable[[str], int]) -> str | None:
+        """Return why a file's arrays are no sets: with a label twice in one, taking sets out of sets may never end."""
+        owners = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
+        pairs = np.column_stack([owners, self.labels])
+        return "a label twice in a set" if len(np.unique(pairs, axis=0)) < len(pairs) else None
 
 
 def empty() -> LabelSets:

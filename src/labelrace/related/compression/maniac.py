@@ -64,8 +64,8 @@ class State(NamedTuple):
     by_rows: float
     first_labels: Annotated[float, "<l+1"]
     sums: Annotated[sums.State, "f=M"]
-    layers: Annotated[tuple[Layer, ...], "chain l y"]
-    back: Annotated[tuple[Layer, ...], "chain y l"]
+    layers: tuple[Layer, ...]
+    back: tuple[Layer, ...]
     occurs: Annotated[BoolArray, "l"]
     decoder: Annotated[decoder.State, "k=y+1"]
 

@@ -47,7 +47,7 @@ class State(NamedTuple):
     # The same for the feature that is always 1.
     intercepts: Annotated[FloatArray, "l"]
     intercept_extra_precision: Annotated[FloatArray, "l"]
-    rows: Annotated[float, ">=0"]  # rows learned so far
+    rows: float  # rows learned so far
     monitor: Annotated[Monitor, "o=l"]  # what rows have shown before they were learned
 
 

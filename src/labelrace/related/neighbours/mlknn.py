@@ -21,6 +21,7 @@ Zhang, M.-L. and Zhou, Z.-H.: ML-KNN: a lazy learning approach to multi-label le
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -47,11 +48,16 @@ class State(NamedTuple):
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the window's rows, the oldest first.
     X: Annotated[StoredRows, "_n=w", "_m=m"]
-    Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
+    Y: Annotated[StoredRows, "_n=w", "_m=l"]
     rows: float  # rows learned, not only those of the window
     # Rows with and without each label, by the number of neighbours that have it; prequential tables only.
     present: Annotated[FloatArray, "l @k+1"]
     absent: Annotated[FloatArray, "l @k+1"]
+
+    def why_malformed(self, size: Callable[[str], int]) -> str | None:
+        """Return why a file's arrays cannot be used: labels are counted, in tables as large as the largest of them."""
+        values = self.Y.data if self.Y.dense is None else self.Y.dense
+        return None if values is None or ((values >= 0) & (values <= 1)).all() else "labels other than 0 and 1"
 
 
 class Derived(NamedTuple):

@@ -51,8 +51,8 @@ class State(NamedTuple):
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the rows that some window holds, the oldest first.
     X: Annotated[StoredRows, "_n=w", "_m=m"]
-    Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
-    thresholds: Annotated[FloatArray, "l", "inf"]  # from which score on each label is predicted
+    Y: Annotated[StoredRows, "_n=w", "_m=l"]
+    thresholds: Annotated[FloatArray, "l"]  # from which score on each label is predicted
     batches: float  # batches learned
 
 

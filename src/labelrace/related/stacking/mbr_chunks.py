@@ -49,7 +49,7 @@ class State(NamedTuple):
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the newest batch.
     X: Annotated[StoredRows, "_n=w", "_m=m"]
-    Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
+    Y: Annotated[StoredRows, "_n=w", "_m=l"]
 
 
 class Derived(NamedTuple):

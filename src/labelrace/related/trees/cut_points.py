@@ -26,9 +26,7 @@ _CELLS = 2**23
 class CutPoints(NamedTuple):
     """Cut points with the rows between them."""
 
-    at: Annotated[
-        FloatArray, "m _c", "inf", "new inf"
-    ]  # cut points of each feature, sorted; infinity where there are fewer
+    at: Annotated[FloatArray, "m _c", "new inf"]  # cut points of each feature, sorted; infinity where there are fewer
     # Rows above the cut point before, up to this one; in the last column those above all of them.
     rows: Annotated[FloatArray, "m _c+1"]
     sums: Annotated[FloatArray, "m _c+1 l"]  # of these, the rows with each label

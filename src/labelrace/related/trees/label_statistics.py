@@ -38,8 +38,8 @@ class Statistics(NamedTuple):
     # Mean, sum of squared deviations, least and largest value of each numeric feature.
     mean: Annotated[FloatArray, "c d"]
     spread: Annotated[FloatArray, "c d"]
-    low: Annotated[FloatArray, "c d", "inf", "new inf"]
-    high: Annotated[FloatArray, "c d", "inf", "new -inf"]
+    low: Annotated[FloatArray, "c d", "new inf"]
+    high: Annotated[FloatArray, "c d", "new -inf"]
     counts: Annotated[FloatArray, "c i"]  # rows with each value but the first of every nominal feature
 
 
@@ -48,7 +48,7 @@ class Leaf(NamedTuple):
 
     mass: Annotated[FloatArray, "l"]  # rows with each label, those that the leaf began with included
     rows: Annotated[FloatArray, ""]  # rows, likewise
-    tried: Annotated[FloatArray, "", "inf"]  # the leaf's weight when a split was last tried
+    tried: Annotated[FloatArray, ""]  # the leaf's weight when a split was last tried
     statistics: Statistics  # those of the features, over the rows that came since the leaf began
 
 

@@ -81,7 +81,7 @@ class LeafLearner(ABC):
 class MajorityState(NamedTuple):
     """Label sets, and how often each leaf saw them."""
 
-    sets: Annotated[StoredRows, "_n=S", "_m=l", "_top=1"]  # the distinct label sets, in the order in which they came
+    sets: Annotated[StoredRows, "_n=S", "_m=l"]  # the distinct label sets, in the order in which they came
     n_labels: Annotated[float, "=l"]  # number of labels
     seen: Annotated[FloatArray, "L S"]  # rows of each leaf with each label set
     leader: Annotated[IntArray, "L", "-1<S"]  # the most frequent set of each leaf, -1 if it has none

@@ -30,14 +30,14 @@ class FeatureMoments(NamedTuple):
     rows: Annotated[FloatArray, ""]
     # Mean and sum of squared deviations.
     mean: Annotated[FloatArray, "m|0"]
-    spread: Annotated[FloatArray, "m|0", "with mean"]
+    spread: Annotated[FloatArray, "m|0"]
 
 
 class LeafModel(NamedTuple):
     """The linear model of a leaf."""
 
     weights: Annotated[FloatArray, "m+1 l|0 l"]  # the intercepts are last
-    precision: Annotated[FloatArray, "m+1|0", "with weights"]  # ``diag(ZᵀZ)`` so far
+    precision: Annotated[FloatArray, "m+1|0"]  # ``diag(ZᵀZ)`` so far
     errors: Annotated[FloatArray, "2 l"]  # decayed absolute errors of the mean and of the model
 
 

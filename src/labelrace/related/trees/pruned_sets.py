@@ -58,7 +58,7 @@ class PrunedSetsState(NamedTuple):
     starts: Annotated[IntArray, "L+1", "starts b"]  # where each leaf's rows start
     # The label sets that are classes of each leaf, -1 where there are fewer.
     classes: Annotated[IntArray, "L C", "-1<S"]
-    trees: Annotated[tuple[ClassTree, ...], "each L", "own m C"]  # the tree of classes of each leaf
+    trees: Annotated[tuple[ClassTree, ...], "own m C"]  # the tree of classes of each leaf
 
 
 class _Part(NamedTuple):
