@@ -157,7 +157,7 @@ def test_a_write_that_fails_half_way_is_undone():
     # As an interrupt leaves it that comes while another is dealt with.
     old = one._version
     old.indices, old.rows = np.array([1]), array[[1]]
-    one._store.status = (old, (old.indices, old.rows))
+    one._store.held = versioned_rows._Unfinished(old, old.indices, old.rows)
     one._store.array[1] = 100.0
     assert_is(one, array)
 
