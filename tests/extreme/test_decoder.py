@@ -86,7 +86,10 @@ def test_bounds_hold():
         state = code_decoder.update(state, U, Y, 0.9, lengths)
     derived = code_decoder.derive(state)
     queries = code_decoder.queries(derived, some_rows(97, 50)[0])
-    scores, counts = code_decoder.all_scores(derived, queries), np.sqrt(derived.scale) * np.asarray(derived.sums)[:, -2:]
+    scores, counts = (
+        code_decoder.all_scores(derived, queries),
+        np.sqrt(derived.scale) * np.asarray(derived.sums)[:, -2:],
+    )
     for bounds in (np.sqrt(np.sqrt(derived.scale) * counts[:, 0]), counts[:, 1]):
         assert (scores <= queries.lengths[:, None] * bounds + 1e-5).all()
     rare = (counts[:, 0] > 0) & (counts[:, 1] < 0.5 * np.sqrt(np.sqrt(derived.scale) * counts[:, 0]))

@@ -35,7 +35,7 @@ def learned(seed, n_labels, n_batches=8, n=40, few_unsorted=60, n_recent=30):
     return state
 
 
-def prepared(seed, n_labels, n_rows=12, n_head=search._N_HEAD, **sizes):
+def prepared(seed, n_labels, n_rows=12, n_head=search.N_HEAD, **sizes):
     """Make what is searched, and rows, both with random postings and a random table."""
     rng = np.random.default_rng(seed)
     state = learned(seed, n_labels, **sizes)

@@ -39,8 +39,9 @@ N_EXACT = 16
 MAX_FROM_POSTINGS = 12
 """Candidates of a row that its features offer, at most."""
 
-# Labels of each list whose sums are collected beforehand.
-_N_HEAD = 4096
+N_HEAD = 4096
+"""Labels of each list whose sums are collected beforehand."""
+
 # Candidates of a row; where its features offer some; and of few labels, where codes are short, and rank worse.
 _CANDIDATES, _WITH_OFFERS, _OF_FEW_LABELS = 64, 32, 256
 # Scores by the decoder below which the table learns nothing of absent labels, most of which features have offered.
@@ -99,7 +100,7 @@ class Rows(NamedTuple):
     columns: IntArray | None = None
 
 
-def arrange(decoder: code_decoder.Derived, state: code_decoder.State, n_head: int = _N_HEAD) -> Lists:
+def arrange(decoder: code_decoder.Derived, state: code_decoder.State, n_head: int = N_HEAD) -> Lists:
     """Sort the labels that are not in the order, and collect the sums of the first labels of each list."""
     pool, is_listed = code_decoder.distinct(state.recent), np.zeros(decoder.sums.shape[0], bool)
     is_listed[pool] = True
@@ -215,9 +216,7 @@ def targets(labels: Any, starts: Any, present: Any, values: Any) -> Any:
 
 
 @kernel
-def _put_true_labels(
-    sums: Any, weights: Any, labels: Any, scores: Any, starts: Any, present: Any, values: Any
-) -> Any:
+def _put_true_labels(sums: Any, weights: Any, labels: Any, scores: Any, starts: Any, present: Any, values: Any) -> Any:
     """Put the true labels that are no candidates in the last columns of others, with their scores; return the targets.
 
     Parameters
@@ -356,9 +355,7 @@ def _best_of_pool(lists: Any, weights: Any, reach: Any, labels: Any, scores: Any
 
 
 @kernel
-def _put_best_of_all(
-    sums: Any, lists: Any, weights: Any, reach: Any, n_exact: Any, labels: Any, scores: Any
-) -> None:
+def _put_best_of_all(sums: Any, lists: Any, weights: Any, reach: Any, n_exact: Any, labels: Any, scores: Any) -> None:
     """Put the best of all labels among those of the pool; they are known by having the number of labels added."""
     _, _, _, sizes, unsorted, order, n_head, is_listed = lists
     n_labels, second = len(sums), _padded(sizes[0])
@@ -395,9 +392,7 @@ def _search(lists: Any, first: Any, last: Any, weights: Any, reach: Any, labels:
 
 
 @kernel
-def _search_rest(
-    names: Any, is_listed: Any, sums: Any, weights: Any, reach: Any, labels: Any, scores: Any
-) -> None:
+def _search_rest(names: Any, is_listed: Any, sums: Any, weights: Any, reach: Any, labels: Any, scores: Any) -> None:
     """Go on behind the head of a list, label by label; those that are listed elsewhere, if any, are left out."""
     last, n_labels = len(labels) - 1, len(sums)
     for label in names:

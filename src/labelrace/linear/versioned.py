@@ -239,9 +239,7 @@ class VersionedRows:
         # A copy, as the indices may be those of a row, the caller's.
         return self.changed(indices.copy(), before, _put, indices, rows)
 
-    def changed(
-        self, indices: IntArray, before: Array, change: Callable[..., None], *arguments: Any
-    ) -> VersionedRows:
+    def changed(self, indices: IntArray, before: Array, change: Callable[..., None], *arguments: Any) -> VersionedRows:
         """Make a table whose array a function has changed at some indices; ``before`` are the `rows` there.
 
         For changes that are quicker made in the array than computed beforehand: the function is called with the array
