@@ -329,6 +329,8 @@ def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> 
     locks = {id(table._store): table._store.lock for table in tables if isinstance(table, VersionedRows)}
     if not locks:
         return read(*tables, *arguments)
+    if len(locks) > _MOST_TABLES:
+        raise ValueError(f"at most {_MOST_TABLES} tables are read together, got {len(locks)}")
     # Always in the same order, so that no two threads wait for one another. A lock that is held may be taken again.
     first, second, third, fourth = (sorted(locks.items()) * _MOST_TABLES)[:_MOST_TABLES]
     with first[1], second[1], third[1], fourth[1]: return _read(tables, read, arguments)  # noqa: E701  # fmt: skip
