@@ -69,7 +69,7 @@ def test_the_order_is_that_of_the_bounds(keep, monkeypatch):
     """Of all labels that have occurred, each once, though only those that were apart are sorted."""
     monkeypatch.setattr(code_decoder, "_FEW_UNSORTED", 120)
     state, _, Y, _ = learned(keep, 12)
-    bounds = code_decoder.bounds(np.asarray(state.counts))
+    bounds = code_decoder.bounds(np.asarray(state.sums))
     unchanged = state.order[~np.isin(state.order, state.unsorted)]
     assert len(unchanged) > 50
     assert (np.diff(bounds[unchanged]) <= 1e-6 * bounds[unchanged][:-1]).all()
@@ -86,7 +86,10 @@ def test_bounds_hold():
         state = code_decoder.update(state, U, Y, 0.9, lengths)
     derived = code_decoder.derive(state)
     queries = code_decoder.queries(derived, some_rows(97, 50)[0])
-    scores, counts = code_decoder.all_scores(derived, queries), np.sqrt(derived.scale) * np.asarray(derived.counts)
+    scores, counts = (
+        code_decoder.all_scores(derived, queries),
+        np.sqrt(derived.scale) * np.asarray(derived.sums)[:, -2:],
+    )
     for bounds in (np.sqrt(np.sqrt(derived.scale) * counts[:, 0]), counts[:, 1]):
         assert (scores <= queries.lengths[:, None] * bounds + 1e-5).all()
     rare = (counts[:, 0] > 0) & (counts[:, 1] < 0.5 * np.sqrt(np.sqrt(derived.scale) * counts[:, 0]))
@@ -129,7 +132,7 @@ def test_a_decoder_made_of_predictions_with_other_means():
     assert (shifts[::2] > -0.0301).all()
     assert (shifts[::2] < -0.001).mean() > 0.3
     # None is above its bound, and so the best are found.
-    bounds = queries.lengths[:, None] * code_decoder.bounds(np.asarray(moved.counts))
+    bounds = queries.lengths[:, None] * code_decoder.bounds(np.asarray(moved.sums))
     assert (after <= bounds * 1.0001 + 1e-6).all()
     none = VersionedRows.taking(np.zeros((0, 8), np.int32)), VersionedRows.taking(np.zeros((16, 1), np.float32))
     searched = Searched(derived, search.arrange(derived, moved), *none)

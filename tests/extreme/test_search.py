@@ -35,7 +35,7 @@ def learned(seed, n_labels, n_batches=8, n=40, few_unsorted=60, n_recent=30):
     return state
 
 
-def prepared(seed, n_labels, n_rows=12, n_head=search._N_HEAD, **sizes):
+def prepared(seed, n_labels, n_rows=12, n_head=search.N_HEAD, **sizes):
     """Make what is searched, and rows, both with random postings and a random table."""
     rng = np.random.default_rng(seed)
     state = learned(seed, n_labels, **sizes)
@@ -69,7 +69,7 @@ def naive_candidates(searched, rows, row, n_exact):
     n_labels, pool = len(scores), searched.lists.labels[: searched.lists.sizes[0]]
     size = 256 if n_labels <= 2048 else 32 if are_offered else 64
     size = min(n_labels, max(size, n_exact + 12 if are_offered else n_exact))
-    has_occurred = np.asarray(searched.decoder.counts)[:, 0] > 0
+    has_occurred = np.asarray(searched.decoder.sums)[:, -2] > 0
     others = np.flatnonzero(~has_occurred)[: max(size - len(pool), 0)]
     known = [*pool, *others]
     if len(known) < size:
@@ -129,11 +129,13 @@ def test_labels_that_bounds_rule_out_are_not_looked_at():
     decoder, lists = searched.decoder, searched.lists
     pool = lists.labels[: lists.sizes[0]]
     worst = np.sort(code_decoder.all_scores(decoder, rows.queries)[:, pool], axis=1)[:, -5]
-    bounds = np.sqrt(decoder.scale) * code_decoder.bounds(np.asarray(decoder.counts))
+    bounds = np.sqrt(decoder.scale) * code_decoder.bounds(np.asarray(decoder.sums))
     is_ruled_out = (rows.queries.lengths[:, None] * bounds * 1.001 < worst[:, None]).all(axis=0)
     ruled_out = np.setdiff1d(np.flatnonzero(is_ruled_out & (bounds > 0)), pool)
     assert len(ruled_out) > 20
-    huge = decoder.sums.replaced(ruled_out, np.full((len(ruled_out), K), 1e6, np.float32))
+    sums = decoder.sums.rows(ruled_out)
+    sums[:, :K] = 1e6
+    huge = decoder.sums.replaced(ruled_out, sums)
     other = searched._replace(decoder=decoder._replace(sums=huge))
     for one, two in zip(search.find(searched, rows, 5), search.find(other, rows, 5), strict=True):
         np.testing.assert_array_equal(one, two)

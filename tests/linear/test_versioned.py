@@ -157,7 +157,7 @@ def test_a_write_that_fails_half_way_is_undone():
     # As an interrupt leaves it that comes while another is dealt with.
     old = one._version
     old.indices, old.rows = np.array([1]), array[[1]]
-    one._store.status = (old, (old.indices, old.rows))
+    one._store.held = versioned_rows._Unfinished(old, old.indices, old.rows)
     one._store.array[1] = 100.0
     assert_is(one, array)
 
@@ -246,7 +246,7 @@ def test_an_older_version_that_is_read_together_is_followed_by_the_newest_also_a
 
 
 def test_tables_that_are_read_together_in_any_order_do_not_wait_for_one_another():
-    tables = [VersionedRows.of(np.zeros((200, 2))) for _ in range(6)]
+    tables = [VersionedRows.of(np.zeros((200, 2))) for _ in range(4)]
     orders = [tables, tables[::-1], tables[2:] + tables[:2]]
     threads = [
         threading.Thread(target=lambda some=order: [read_all(some, lambda *_: None) for _ in range(300)], daemon=True)
@@ -257,6 +257,12 @@ def test_tables_that_are_read_together_in_any_order_do_not_wait_for_one_another(
     for thread in threads:
         thread.join(30)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_more_than_four_tables_are_not_read_together():
+    tables = [VersionedRows.of(np.zeros((2, 2))) for _ in range(5)]
+    with pytest.raises(ValueError, match="at most 4 tables are read together, got 5"):
+        read_all(tables, lambda *_: None)
 
 
 def test_who_reads_tables_together_leaves_no_lock_behind():

@@ -105,8 +105,9 @@ def _add_transposed(entries: Any, touched: Any, variance: Any, right: Any, out: 
     """Add ``D⁻¹ Zᵀ right`` to the rows of ``out`` that are touched."""
     firsts, rows, values = entries
     for t in range(len(touched)):
-        of_column = values.dtype.type(variance[t])
+        of_column, column = values.dtype.type(variance[t]), touched[t]
         for entry in range(firsts[t], firsts[t + 1]):
-            scaled = values[entry] * of_column
+            scaled, row = values[entry] * of_column, rows[entry]
+            # Indices that are read outside of it let the loop be vectorised.
             for j in range(right.shape[1]):
-                out[touched[t], j] += scaled * right[rows[entry], j]
+                out[column, j] += scaled * right[row, j]

@@ -61,6 +61,8 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 _MONITORED, _STANDS_FOR = 64, 2.0
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
+# Labels of each list whose sums are collected beforehand to learn a chunk.
+_N_HEAD_TO_LEARN = 512
 # Share of the past that a chunk leaves at least.
 _LEAST_KEPT = 1e-9
 # Pseudo labels and slots: at least and at most; share of the memory for pseudo labels.
@@ -208,11 +210,15 @@ class HashedRace(BankAlgorithm[State]):
 
     def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
-        derived = self.derive(state) if derived is None else derived
-        n, searched = X.shape[0], derived.searched
-        Z = self.bank.transform(derived.learners, X)
+        if derived is None:
+            # Few rows are searched exactly here: short heads of lists are enough for them.
+            linear, searched = self.bank.derive(state.learners), self._searched(state, n_head=_N_HEAD_TO_LEARN)
+        else:
+            linear, searched = derived.learners, derived.searched
+        n = X.shape[0]
+        Z = self.bank.transform(linear, X)
         gathered = self.bank.gather(state.learners, Z)
-        U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
+        U = self.bank.predict_transformed(linear, gathered.Z, gathered.weights).astype(float)
         extra_precision, columns = gathered.extra_precision, gathered.entry_columns()
         queries = code_decoder.queries(searched.decoder, U)
         rows = Rows(queries, Z, extra_precision, columns)
@@ -302,14 +308,13 @@ class HashedRace(BankAlgorithm[State]):
         # Single labels have no thresholds of their own here: the common one with the best F1 is used instead.
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = rules.make_rule(aim, state.counts, None, state.n_missed)
+        return Derived(self.bank.derive(state.learners), state.learners.extra_precision, self._searched(state), rule)
+
+    def _searched(self, state: State, n_head: int = search.N_HEAD) -> Searched:
+        """Solve for the decoder, and arrange the labels for the search."""
         decoder = code_decoder.derive(state.decoder)
-        searched = Searched(
-            decoder,
-            search.arrange(decoder, state.decoder),
-            VersionedRows.of(state.postings),
-            VersionedRows.of(state.table),
-        )
-        return Derived(self.bank.derive(state.learners), state.learners.extra_precision, searched, rule)
+        lists = search.arrange(decoder, state.decoder, n_head)
+        return Searched(decoder, lists, VersionedRows.of(state.postings), VersionedRows.of(state.table))
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""

@@ -57,10 +57,10 @@ class State(NamedTuple):
     gram: Annotated[FloatArray, "c c"]  # sums of products of predicted codes
     total: Annotated[FloatArray, "c"]  # sums of predicted codes
     rows: float  # rows that the sums come from, forgotten ones less
-    scale: float  # what ``sums`` and ``counts`` are to be multiplied by
-    sums: Annotated[Array, "l c", "float", VersionedRows]  # sums of the predicted codes of the rows that have a label
-    # Number of those rows, and sum of their lengths, divided by the root of the scale only.
-    counts: Annotated[Array, "l 2", "float", VersionedRows]
+    scale: float  # what ``sums`` are to be multiplied by
+    # Of the rows that have a label: the sum of their predicted codes, their number, and the sum of their lengths, which
+    # is divided by the root of the scale only.
+    sums: Annotated[Array, "l c+2", "float", VersionedRows]
     order: Annotated[IntArray, "_r", "<l"]  # labels by falling bound, as it was when the order was made
     unsorted: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, rising
     recent: Annotated[IntArray, "_t", "<l"]  # labels of recent occurrences, the newest last
@@ -76,7 +76,6 @@ class Derived(NamedTuple):
     # As in the state.
     scale: float
     sums: VersionedRows
-    counts: VersionedRows
 
 
 class Queries(NamedTuple):
@@ -86,8 +85,8 @@ class Queries(NamedTuple):
     lengths: FloatArray
 
 
-def _table(n_labels: int, width: int) -> Any:
-    return VersionedRows.taking(np.zeros((n_labels, width), np.float32))
+def _table(sums: FloatArray) -> Any:
+    return VersionedRows.taking(sums.astype(np.float32))
 
 
 def init(n_labels: int, n_components: int) -> State:
@@ -98,8 +97,7 @@ def init(n_labels: int, n_components: int) -> State:
         total=np.zeros(k),
         rows=0.0,
         scale=1.0,
-        sums=_table(n_labels, k),
-        counts=_table(n_labels, 2),
+        sums=_table(np.zeros((n_labels, k + 2))),
         order=none,
         unsorted=none,
         recent=none,
@@ -121,13 +119,11 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
     of_labels = scipy.sparse.csc_array((Y.data.astype(float), indices, Y.indptr), shape=(len(touched), Y.shape[0]))
     root = np.sqrt(state.scale)
     more = of_labels @ np.column_stack([U / state.scale, np.full(len(U), 1.0 / state.scale), lengths / root])
-    k = U.shape[1]
-    sums, counts = (
-        _added(VersionedRows.of(table), touched, part)
-        for table, part in ((state.sums, more[:, :k]), (state.counts, more[:, k:]))
-    )
+    table = VersionedRows.of(state.sums)
+    before = table.rows(touched)
+    sums: Any = table.replaced(touched, (before + more).astype(np.float32), before)
     recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_n_recent(Y.shape[1]) :].astype(np.intp)
-    return _ordered(state._replace(sums=sums, counts=counts, recent=recent), touched)
+    return _ordered(state._replace(sums=sums, recent=recent), touched)
 
 
 def _n_recent(n_labels: int) -> int:
@@ -135,23 +131,17 @@ def _n_recent(n_labels: int) -> int:
     return _RECENT_WITH_POSTINGS if postings.enabled(n_labels) else _RECENT
 
 
-def _added(table: VersionedRows, labels: IntArray, more: FloatArray) -> Any:
-    """Add to the rows of some labels."""
-    before = table.rows(labels)
-    return table.replaced(labels, (before + more).astype(np.float32), before)
-
-
 def _ordered(state: State, touched: IntArray) -> State:
     """Put labels that have been counted beside the order; sort them into it where they have become many."""
     unsorted = distinct(np.concatenate([state.unsorted, touched]))
     if len(unsorted) <= max(_FEW_UNSORTED, len(state.order) // _SHARE_UNSORTED):
         return state._replace(unsorted=unsorted)
-    counts, is_unsorted = VersionedRows.of(state.counts), np.zeros(len(state.counts), bool)
+    sums, is_unsorted = VersionedRows.of(state.sums), np.zeros(len(state.sums), bool)
     is_unsorted[unsorted] = True
     # The others have faded alike, and are in order still.
     others = state.order[~is_unsorted[state.order]]
-    by_bound = unsorted[_by_bound(counts.rows(unsorted))]
-    falling, new = (-bounds(counts.rows(labels)) for labels in (others, by_bound))
+    by_bound = unsorted[_by_bound(sums.rows(unsorted))]
+    falling, new = (-bounds(sums.rows(labels)) for labels in (others, by_bound))
     order = np.insert(others, np.searchsorted(falling, new, side="right"), by_bound)
     return state._replace(order=order, unsorted=np.zeros(0, np.intp))
 
@@ -162,15 +152,15 @@ def distinct(labels: IntArray) -> IntArray:
     return rising[np.diff(rising, prepend=-1) > 0]
 
 
-def bounds(counts: Array) -> Array:
-    """Compute bounds of labels from their counts, (L, 2), but for the root of the scale."""
-    return np.minimum(np.sqrt(counts[:, 0]), counts[:, 1])
+def bounds(sums: Array) -> Array:
+    """Compute bounds of labels from rows of the state's ``sums``, but for the root of the scale."""
+    return np.minimum(np.sqrt(sums[:, -2]), sums[:, -1])
 
 
-def _by_bound(counts: Array) -> IntArray:
+def _by_bound(sums: Array) -> IntArray:
     """Sort the labels that have occurred by falling bound."""
-    counted = np.flatnonzero(counts[:, 0] > 0)
-    return np.asarray(counted[np.argsort(-bounds(counts[counted]), kind="stable")])
+    counted = np.flatnonzero(sums[:, -2] > 0)
+    return np.asarray(counted[np.argsort(-bounds(sums[counted]), kind="stable")])
 
 
 def forget(state: State, keep: float) -> State:
@@ -182,33 +172,28 @@ def forget(state: State, keep: float) -> State:
     )
     if faded.scale >= _LEAST_SCALE:
         return faded
-    factors = np.float32(faded.scale), np.sqrt([faded.scale**2, faded.scale]).astype(np.float32)
-    sums, counts = (
-        VersionedRows.taking(np.asarray(table) * factor)
-        for table, factor in zip((faded.sums, faded.counts), factors, strict=True)
-    )
-    return faded._replace(scale=1.0, sums=sums, counts=counts)  # type: ignore[arg-type]
+    sums = _table(np.asarray(faded.sums) * _scales(faded).astype(np.float32))
+    return faded._replace(scale=1.0, sums=sums)
+
+
+def _scales(state: State, share: float = 1.0) -> FloatArray:
+    """Return what each column of the sums is to be multiplied by, if a share of them is kept."""
+    scales = np.full(len(state.total) + 2, share * state.scale)
+    scales[-1] = np.sqrt(scales[-1])
+    return scales
 
 
 def added(one: State, other: State, kept: float) -> State:
     """Add the sums of two decoders of the same labels and codes, and keep a share of them."""
-    tables: Any = [
-        VersionedRows.taking(
-            (np.asarray(a) * (kept * one.scale) ** power + np.asarray(b) * (kept * other.scale) ** power).astype(
-                np.float32
-            )
-        )
-        for a, b, power in ((one.sums, other.sums, 1.0), (one.counts, other.counts, np.array([1.0, 0.5])))
-    ]
-    half = _n_recent(len(one.counts)) // 2
+    sums = np.asarray(one.sums) * _scales(one, kept) + np.asarray(other.sums) * _scales(other, kept)
+    half = _n_recent(len(sums)) // 2
     return State(
         gram=kept * (one.gram + other.gram),
         total=kept * (one.total + other.total),
         rows=kept * (one.rows + other.rows),
         scale=1.0,
-        sums=tables[0],
-        counts=tables[1],
-        order=_by_bound(np.asarray(tables[1])),
+        sums=_table(sums),
+        order=_by_bound(sums.astype(np.float32)),
         unsorted=np.zeros(0, np.intp),
         recent=np.concatenate([one.recent[-half:], other.recent[-half:]]),
     )
@@ -228,31 +213,31 @@ def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float, noi
     for first, scores in blocks:
         sums += scores.T @ counted[first : first + len(scores)]
     sums *= np.float32(weight)
-    return _with_tables(made, sums[:, :-2], sums[:, -2:])
+    return _with_sums(made, sums)
 
 
-def _with_tables(state: State, sums: Array, counts: Array) -> State:
-    """Replace the sums and counts of a state that has not learned rows yet."""
-    tables: Any = [VersionedRows.taking(part.astype(np.float32)) for part in (sums, counts)]
-    order = _by_bound(counts)
+def _with_sums(state: State, sums: Array) -> State:
+    """Replace the sums of a state that has not learned rows yet."""
+    order = _by_bound(sums)
     # Those that occur most are candidates as if they had occurred recently.
-    recent = order[: _n_recent(len(counts))][::-1]
-    return state._replace(sums=tables[0], counts=tables[1], order=order, recent=recent)
+    recent = order[: _n_recent(len(sums))][::-1]
+    return state._replace(sums=_table(sums), order=order, recent=recent)
 
 
 def with_means(state: State, means: FloatArray) -> State:
     """Add constants to the scores of labels, so that their means over all rows are others, as far as bounds hold."""
-    solved, before = _solved(state), state.scale * np.asarray(state.counts)[:, 0].astype(float)
-    centred = state.scale * np.asarray(state.sums) - before[:, None] * solved.mean
+    solved, sums = _solved(state), np.asarray(state.sums).astype(float)
+    before = state.scale * sums[:, -2]
+    centred = state.scale * sums[:, :-2] - before[:, None] * solved.mean
     # A count bounds the squared length of a label's sums, of which this is the part beside the count.
     length = np.einsum("ij,ij->i", centred @ solved.inverse, centred)
     least = np.maximum(length / np.maximum(1.0 - before / solved.rows, 0.1), _LEAST_COUNT * before)
     after = np.clip(means * solved.rows, np.minimum(least, before), np.maximum(before, 0.5 * solved.rows))
-    counts = np.asarray(state.counts)
-    counts[:, 0] = after / state.scale
+    sums[:, :-2] = (centred + after[:, None] * solved.mean) / state.scale
+    sums[:, -2] = after / state.scale
     # As if rows of the mean code had come, or gone.
-    counts[:, 1] += np.abs(after - before) / np.sqrt(solved.rows * state.scale)
-    return _with_tables(state, (centred + after[:, None] * solved.mean) / state.scale, counts)
+    sums[:, -1] += np.abs(after - before) / np.sqrt(solved.rows * state.scale)
+    return _with_sums(state, sums)
 
 
 def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
@@ -263,7 +248,7 @@ def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
     made = init(0, codes.shape[1])._replace(
         gram=gram, total=np.asarray(of_labels.sum(axis=0)).ravel(), rows=float(rows)
     )
-    return _with_tables(made, of_labels.toarray(), np.stack([frequencies, np.sqrt(frequencies)], axis=1))
+    return _with_sums(made, np.column_stack([of_labels.toarray(), frequencies, np.sqrt(frequencies)]))
 
 
 class _Solved(NamedTuple):
@@ -291,7 +276,7 @@ def _solved(state: State) -> _Solved:
 
 def derive(state: State) -> Derived:
     """Invert the codes' covariance."""
-    return Derived(*_solved(state), state.scale, VersionedRows.of(state.sums), VersionedRows.of(state.counts))
+    return Derived(*_solved(state), state.scale, VersionedRows.of(state.sums))
 
 
 def queries(derived: Derived, U: FloatArray) -> Queries:
@@ -307,17 +292,16 @@ def queries(derived: Derived, U: FloatArray) -> Queries:
 
 def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatArray]:
     """Write the scores of some labels as ``û β + c``: β, (k, L), and c, (L,)."""
-    counts = derived.scale * derived.counts.rows(labels)[:, 0].astype(float)
-    centred = derived.scale * derived.sums.rows(labels) - counts[:, None] * derived.mean
+    sums = derived.scale * derived.sums.rows(labels).astype(float)
+    counts = sums[:, -2]
+    centred = sums[:, :-2] - counts[:, None] * derived.mean
     beta = derived.inverse @ centred.T
     return beta, counts / derived.rows - derived.mean @ beta
 
 
 def some_scores(derived: Derived, queries: Queries, labels: IntArray) -> Array:
     """Compute the scores of some labels for all rows, (n, L)."""
-    scores = queries.weights[:, :-1] @ derived.sums.rows(labels).T
-    scores += queries.weights[:, -1:] * derived.counts.rows(labels)[:, 0]
-    return scores
+    return np.asarray(queries.weights @ derived.sums.rows(labels)[:, :-1].T)
 
 
 def all_scores(derived: Derived, queries: Queries) -> Array:
@@ -337,6 +321,6 @@ def pair_scores(derived: Derived, queries: Queries, rows: IntArray, labels: IntA
     size = max(1, _CELLS // queries.weights.shape[1])
     for first in range(0, len(rows), size):
         here = slice(first, first + size)
-        weights, counts = queries.weights[rows[here]], derived.counts.rows(labels[here])[:, 0]
-        scores[here] = np.einsum("ij,ij->i", weights[:, :-1], derived.sums.rows(labels[here])) + weights[:, -1] * counts
+        sums = derived.sums.rows(labels[here])
+        scores[here] = np.einsum("ij,ij->i", queries.weights[rows[here]], sums[:, :-1])
     return scores

@@ -39,8 +39,9 @@ N_EXACT = 16
 MAX_FROM_POSTINGS = 12
 """Candidates of a row that its features offer, at most."""
 
-# Labels of each list whose sums are collected beforehand.
-_N_HEAD = 4096
+N_HEAD = 4096
+"""Labels of each list whose sums are collected beforehand."""
+
 # Candidates of a row; where its features offer some; and of few labels, where codes are short, and rank worse.
 _CANDIDATES, _WITH_OFFERS, _OF_FEW_LABELS = 64, 32, 256
 # Scores by the decoder below which the table learns nothing of absent labels, most of which features have offered.
@@ -99,25 +100,24 @@ class Rows(NamedTuple):
     columns: IntArray | None = None
 
 
-def arrange(decoder: code_decoder.Derived, state: code_decoder.State, n_head: int = _N_HEAD) -> Lists:
+def arrange(decoder: code_decoder.Derived, state: code_decoder.State, n_head: int = N_HEAD) -> Lists:
     """Sort the labels that are not in the order, and collect the sums of the first labels of each list."""
-    pool, is_listed = code_decoder.distinct(state.recent), np.zeros(len(decoder.counts), bool)
+    pool, is_listed = code_decoder.distinct(state.recent), np.zeros(decoder.sums.shape[0], bool)
     is_listed[pool] = True
     unsorted = state.unsorted[~is_listed[state.unsorted]]
     is_listed[unsorted] = True
     pool, unsorted = (
-        labels[np.argsort(-code_decoder.bounds(decoder.counts.rows(labels)), kind="stable")]
+        labels[np.argsort(-code_decoder.bounds(decoder.sums.rows(labels)), kind="stable")]
         for labels in (pool, unsorted)
     )
     head = state.order[:n_head]
     heads = pool, unsorted[:n_head], head[~is_listed[head]]
     # Where there is no label, -1 stands for any: nobody looks at it.
     names = np.concatenate([np.pad(labels, (0, -len(labels) % _BLOCK), constant_values=-1) for labels in heads])
-    sums, counts = decoder.sums.rows(names), decoder.counts.rows(names)
-    width = sums.shape[1] + 1
-    blocks = np.hstack([sums, counts[:, :1]]).reshape(-1, _BLOCK, width).transpose(0, 2, 1)
+    sums = decoder.sums.rows(names)
+    blocks = sums[:, :-1].reshape(-1, _BLOCK, sums.shape[1] - 1).transpose(0, 2, 1)
     sizes = len(heads[0]), len(heads[1]), len(heads[2])
-    bounds = code_decoder.bounds(counts)
+    bounds = code_decoder.bounds(sums)
     return Lists(names, bounds, np.ascontiguousarray(blocks), sizes, unsorted, state.order, n_head, is_listed)
 
 
@@ -145,9 +145,8 @@ def to_learn(searched: Searched, rows: Rows, Y: AnyMatrix) -> tuple[IntArray, Ar
     Scores are those by the decoder. Targets are NaN where nothing is to be learned.
     """
     labels, scores = _candidates(searched, rows, 0, None, None)
-    tables = searched.decoder.sums, searched.decoder.counts
     of_rows = rows.queries.weights, labels, scores, Y.indptr, Y.indices, Y.data
-    of_labels: FloatArray = read_all(tables, _put_true_labels, *of_rows)
+    of_labels: FloatArray = read_all((searched.decoder.sums,), _put_true_labels, *of_rows)
     if _are_offered(searched, rows):
         of_labels[(of_labels == 0) & (scores < _UNLIKELY)] = np.nan
     return labels, scores, of_labels
@@ -177,7 +176,6 @@ def _candidates(
     Z, queries = as_rows(rows.Z), rows.queries
     tables = (
         searched.decoder.sums,
-        searched.decoder.counts,
         searched.postings if are_offered else np.zeros((0, postings.DEPTH), np.int32),
         rows.extra_precision,
         np.zeros((0, 1), np.float32) if table is None else table,
@@ -218,14 +216,12 @@ def targets(labels: Any, starts: Any, present: Any, values: Any) -> Any:
 
 
 @kernel
-def _put_true_labels(
-    sums: Any, counts: Any, weights: Any, labels: Any, scores: Any, starts: Any, present: Any, values: Any
-) -> Any:
+def _put_true_labels(sums: Any, weights: Any, labels: Any, scores: Any, starts: Any, present: Any, values: Any) -> Any:
     """Put the true labels that are no candidates in the last columns of others, with their scores; return the targets.
 
     Parameters
     ----------
-    sums, counts : arrays
+    sums : (l, k + 2) array
         Of the decoder.
     weights : (n, k + 1) array
         Of the queries.
@@ -246,7 +242,7 @@ def _put_true_labels(
             if last < 0:
                 break
             labels[row, last], known[row, last] = label, 1.0
-            scores[row, last] = _score(sums, counts, label, weights[row])
+            scores[row, last] = _score(sums, label, weights[row])
             last -= 1
     return known
 
@@ -254,7 +250,6 @@ def _put_true_labels(
 @kernel
 def _find(
     sums: Any,
-    counts: Any,
     lists_of_features: Any,
     extra_precision: Any,
     table: Any,
@@ -271,7 +266,7 @@ def _find(
 
     Parameters
     ----------
-    sums, counts : arrays
+    sums : (l, k + 2) array
         Of the decoder.
     lists_of_features : (m, depth) array
         The postings; of no features where they are not used.
@@ -301,10 +296,10 @@ def _find(
         for label in others:
             _insert(labels, scores, label, np.float32(0.0))
         if n_exact:
-            _put_best_of_all(sums, counts, lists, weights[row], reach[row], n_exact, labels, scores)
+            _put_best_of_all(sums, lists, weights[row], reach[row], n_exact, labels, scores)
         if len(lists_of_features):
             offers = offers_of_row(lists_of_features, extra_precision, all_rows, row)
-            _put_offers(labels, scores, offers, sums, counts, weights[row])
+            _put_offers(labels, scores, offers, sums, weights[row])
         if len(table):
             add_weights(table, features[here], values[here], labels, scores)
             _sort_best(scores, labels, n_best)
@@ -318,11 +313,10 @@ def _padded(size: Any) -> Any:
 
 
 @kernel
-def _score(sums: Any, counts: Any, label: Any, weights: Any) -> Any:
+def _score(sums: Any, label: Any, weights: Any) -> Any:
     """Compute the score of a label."""
-    k = sums.shape[1]
-    score = weights[k] * counts[label, 0]
-    for j in range(k):
+    score = np.float32(0.0)
+    for j in range(len(weights)):
         score += weights[j] * sums[label, j]
     return score
 
@@ -361,18 +355,16 @@ def _best_of_pool(lists: Any, weights: Any, reach: Any, labels: Any, scores: Any
 
 
 @kernel
-def _put_best_of_all(
-    sums: Any, counts: Any, lists: Any, weights: Any, reach: Any, n_exact: Any, labels: Any, scores: Any
-) -> None:
+def _put_best_of_all(sums: Any, lists: Any, weights: Any, reach: Any, n_exact: Any, labels: Any, scores: Any) -> None:
     """Put the best of all labels among those of the pool; they are known by having the number of labels added."""
     _, _, _, sizes, unsorted, order, n_head, is_listed = lists
     n_labels, second = len(sums), _padded(sizes[0])
     third = second + _padded(sizes[1])
     exact, of_exact = labels[:n_exact].copy(), scores[:n_exact].copy()
     if _search(lists, second, second + sizes[1], weights, reach, exact, of_exact, n_labels):
-        _search_rest(unsorted[n_head:], is_listed[:0], sums, counts, weights, reach, exact, of_exact)
+        _search_rest(unsorted[n_head:], is_listed[:0], sums, weights, reach, exact, of_exact)
     if _search(lists, third, third + sizes[2], weights, reach, exact, of_exact, n_labels):
-        _search_rest(order[n_head:], is_listed, sums, counts, weights, reach, exact, of_exact)
+        _search_rest(order[n_head:], is_listed, sums, weights, reach, exact, of_exact)
     for j in range(n_exact):
         if exact[j] >= n_labels and of_exact[j] > scores[-1]:
             _insert(labels, scores, exact[j] - n_labels, of_exact[j])
@@ -400,17 +392,15 @@ def _search(lists: Any, first: Any, last: Any, weights: Any, reach: Any, labels:
 
 
 @kernel
-def _search_rest(
-    names: Any, is_listed: Any, sums: Any, counts: Any, weights: Any, reach: Any, labels: Any, scores: Any
-) -> None:
+def _search_rest(names: Any, is_listed: Any, sums: Any, weights: Any, reach: Any, labels: Any, scores: Any) -> None:
     """Go on behind the head of a list, label by label; those that are listed elsewhere, if any, are left out."""
     last, n_labels = len(labels) - 1, len(sums)
     for label in names:
         if len(is_listed) and is_listed[label]:
             continue
-        if reach * min(np.sqrt(counts[label, 0]), counts[label, 1]) < scores[last]:
+        if reach * min(np.sqrt(sums[label, -2]), sums[label, -1]) < scores[last]:
             return
-        score = _score(sums, counts, label, weights)
+        score = _score(sums, label, weights)
         if score > scores[last]:
             _insert(labels, scores, label + n_labels, score)
 
@@ -480,7 +470,7 @@ def _is_among(label: Any, labels: Any) -> Any:
 
 
 @kernel
-def _put_offers(labels: Any, scores: Any, offers: Any, sums: Any, counts: Any, weights: Any) -> None:
+def _put_offers(labels: Any, scores: Any, offers: Any, sums: Any, weights: Any) -> None:
     """Put labels that features offer, -1 for none, behind the first candidates of a row, and others behind these."""
     n_kept = max(len(labels) - MAX_FROM_POSTINGS, 0)
     others, of_others, n_known = labels[n_kept:].copy(), scores[n_kept:].copy(), n_kept
@@ -492,7 +482,7 @@ def _put_offers(labels: Any, scores: Any, offers: Any, sums: Any, counts: Any, w
             n_known += 1
     # By a loop of their own, so that its reads, of memory that is in no cache, overlap.
     for c in range(n_kept, n_known):
-        scores[c] = _score(sums, counts, labels[c], weights)
+        scores[c] = _score(sums, labels[c], weights)
     for c in range(len(others)):
         if n_known == len(labels):
             return

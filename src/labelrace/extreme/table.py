@@ -101,7 +101,7 @@ def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
 
 def _changed(table: VersionedRows, slots: IntArray, tags: Array, steps: Array, before: Array) -> VersionedRows:
     """Add steps to the weights of slots, of which ``before`` are those now."""
-    return table.changed(slots, before[:, None], lambda array: _add_steps(array, slots, tags, steps, before))
+    return table.changed(slots, before[:, None], _add_steps, slots, tags, steps, before)
 
 
 def added(table: VersionedRows, features: IntArray, labels: IntArray, weights: Array) -> VersionedRows:

@@ -1,12 +1,19 @@
 """Tables of which a batch changes few rows, as values: no version is ever changed, and none is copied whole.
 
-All versions of a table share one array, which holds the newest of them. Whoever replaces rows keeps the old ones with
-the version before (Baker, "Shallow binding makes functional arrays fast", 1991): it reads the array, and those rows
-from where they were kept. So a state that holds a table is a value like any other, at the cost of the rows that change.
-Once more rows are kept for a version that is in use still than the table has, the newest gets an array of its own.
+All versions of a table share one array, which holds the newest. Replacing rows keeps the old ones with the version
+before (Baker, "Shallow binding makes functional arrays fast", 1991):
+
+    oldest version ──next──▶ version ──next──▶ newest version
+    indices, old rows        indices, old rows        │ held by
+                                                      ▼
+                                                    array
+
+The newest version is read from the array; an older one, too, but for the rows that were kept with it and with those
+after it. So a state that holds a table is a value like any other, at the cost of the rows that change. Once more rows
+are kept for a version in use than the table has, the newest gets an array of its own.
 
 The array is read and changed under a lock: readers see one version or the other, never something between. A change that
-is interrupted is undone, at the latest by whoever takes the lock next: until it is whole, the old rows are noted beside
+is interrupted is undone, at the latest when the lock is taken next: until it is whole, the old rows are noted beside
 the array.
 """
 
@@ -15,23 +22,23 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 # Rows that are filled at a time.
 _FILLED = 4096
 # Bytes of rows that are copied at a time.
 _PART_BYTES = 1 << 20
-# Rows that a version counts for, beside those that it keeps: whoever reads an older one looks at all that followed.
+# Rows that a version counts for, beside those that it keeps: reading an older one looks at all that followed.
 _EACH_VERSION = 256
+# Tables that are read together, at most.
+_MOST_TABLES = 4
 
 
 class _Version:
@@ -42,42 +49,42 @@ class _Version:
     rows: Array | None = None
 
 
+class _Unfinished(NamedTuple):
+    """A version that the array does not hold whole: some rows must be put back, or are yet to be filled."""
+
+    version: _Version
+    indices: IntArray | None = None
+    rows: Array | None = None
+
+
 class _Store:
-    """The array, which version it holds, and the old rows of a change that is not whole.
+    """The array, and which version it holds.
 
     Rows of a table that is filled on demand are in the array once `fill` has been called for them.
     """
 
-    def __init__(self, array: Array, fill: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
+    def __init__(self, array: Array, fills: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
         self.array = array
-        self.fills = fill
-        self._is_open = np.full(n_rows, fill is not None)
+        self.fills = fills
+        self._is_open = np.full(n_rows, fills is not None)
         # Re-entrant: a thread that an interrupt has thrown out of a `with` may still hold it.
         self.lock = threading.RLock()
-        # One attribute, so that all changes at once: the version, and of a change that is not whole, the old rows.
-        self.status: tuple[_Version, tuple[IntArray, Array] | None] = (_Version(), None)
+        # One attribute, so that all changes at once: the version, if all of its rows are in the array.
+        version = _Version()
+        self.held: _Version | _Unfinished = version if fills is None else _Unfinished(version)
         # The oldest version that is in use, which keeps all that followed, and how many rows were kept since then.
-        self._oldest: weakref.ref[_Version] | None = None
-        self._n_kept = 0
-
-    def count_kept(self, version: _Version, n_rows: int) -> None:
-        """Count rows that are kept for a version."""
-        if self._oldest is None or self._oldest() is None:
-            self._oldest, self._n_kept = weakref.ref(version), 0
-        self._n_kept += n_rows + _EACH_VERSION
-
-    def is_crowded(self) -> bool:
-        """Return whether more rows than there are in the array are kept for a version that is in use."""
-        return self._n_kept > len(self.array) and self._oldest is not None and self._oldest() is not None
+        self.oldest: Callable[[], _Version | None] = lambda: None
+        self.n_kept = 0
 
     def newest(self) -> _Version:
         """Return the version that the array holds, after a change that was interrupted is undone."""
-        newest, unfinished = self.status
-        if unfinished:
-            indices, rows = unfinished
-            self.array[indices] = rows
-            self.status = (newest, None)
-        return newest
+        held = self.held
+        if isinstance(held, _Version):
+            return held
+        if held.rows is not None:
+            self.array[held.indices] = held.rows
+        self.held = held.version if self.fills is None else _Unfinished(held.version)
+        return held.version
 
     def fill(self, indices: IntArray | None = None) -> None:
         """Fill in rows that nobody has asked for so far, all of them without indices."""
@@ -94,19 +101,10 @@ class _Store:
             self.fills = None
 
 
-def _locked(method: F) -> F:
-    """Let a method have the lock of its table."""
-
-    @wraps(method)
-    def locked(table: VersionedRows, *arguments: Any, **named: Any) -> Any:
-        # On one line, as in `labelrace.base.locks.one_at_a_time`.
-        with table._store.lock: return method(table, *arguments, **named)  # noqa: E701  # fmt: skip
-
-    return locked  # type: ignore[return-value]
-
-
 class VersionedRows:
     """A two-dimensional array as a value, of which some rows can be replaced at little cost.
+
+    Where the lock is taken, all is on one line, as in `labelrace.base.locks.one_at_a_time`.
 
     Examples
     --------
@@ -135,14 +133,14 @@ class VersionedRows:
     def taking(cls, array: Array) -> VersionedRows:
         """Make a table of an array that nobody else has, which is copied if its rows are not in one piece each."""
         store = _Store(np.ascontiguousarray(array))
-        return cls(store, store.status[0], len(array))
+        return cls(store, store.newest(), len(array))
 
     @classmethod
     def filled_by(cls, fill: Callable[[IntArray], Array], shape: tuple[int, int], dtype: Any) -> VersionedRows:
         """Make a table whose rows a function returns by their indices, each when it is first asked for."""
         # The system gives memory to rows that are written; there is room to grow.
         store = _Store(np.zeros((2 * shape[0], shape[1]), dtype), fill, shape[0])
-        return cls(store, store.status[0], shape[0])
+        return cls(store, store.newest(), shape[0])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -170,16 +168,17 @@ class VersionedRows:
         for start in range(0, self.shape[0], size):
             yield self.rows(np.arange(start, min(start + size, self.shape[0])))
 
-    @_locked
     def rows(self, indices: IntArray) -> Array:
         """Copy some rows."""
         store = self._store
-        if store.fills is None and store.status == (self._version, None):
-            # Twice as fast as indexing.
-            return store.array.take(indices, axis=0)
+        # Twice as fast as indexing.
+        with store.lock: return store.array.take(indices, 0) if store.held is self._version else self._older_rows(indices)  # noqa: E501, E701  # fmt: skip
+
+    def _older_rows(self, indices: IntArray) -> Array:
+        """Copy some rows of a version that the array may not hold whole."""
         older = self._older_versions()
-        store.fill(indices)
-        rows = store.array.take(indices, axis=0)
+        self._store.fill(indices)
+        rows = self._store.array.take(indices, axis=0)
         for version in reversed(older):
             _restore(rows, indices, version)
         return rows
@@ -188,23 +187,26 @@ class VersionedRows:
         """Compute the product of sparse rows with the table."""
         if Z.shape[0] == 1:
             return np.asarray(Z.data @ self.rows(Z.indices))[None]
-        product = self._product(Z)
+        with self._store.lock: product = self._newest_times(Z)  # noqa: E701  # fmt: skip
         if product is not None:
             return product
         touched, compact = np.unique(Z.indices, return_inverse=True)
         shape = (Z.shape[0], len(touched))
         return np.asarray(scipy.sparse.csr_array((Z.data, compact, Z.indptr), shape=shape) @ self.rows(touched))
 
-    @_locked
-    def _product(self, Z: AnyMatrix) -> Array | None:
+    def _newest_times(self, Z: AnyMatrix) -> Array | None:
         """Compute the product if this is the newest version, whose rows are in the array."""
         if self._store.newest() is not self._version:
             return None
         self._store.fill(Z.indices)
         return np.asarray(Z @ self._store.array[: self.shape[0]])
 
-    @_locked
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        with self._store.lock: whole = self._whole()  # noqa: E701  # fmt: skip
+        return whole if dtype is None else whole.astype(dtype)
+
+    def _whole(self) -> Array:
+        """Copy all rows."""
         older = self._older_versions()
         self._store.fill()
         whole = self._store.array[: self.shape[0]].copy()
@@ -212,7 +214,7 @@ class VersionedRows:
             assert version.indices is not None
             inside = version.indices < self.shape[0]
             whole[version.indices[inside]] = version.rows[inside]  # type: ignore[index]
-        return whole if dtype is None else whole.astype(dtype)
+        return whole
 
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(self)[key]
@@ -233,46 +235,53 @@ class VersionedRows:
 
     def replaced(self, indices: IntArray, rows: Array, before: Array | None = None) -> VersionedRows:
         """Make a table with other rows at some indices; ``before`` are the `rows` there, if known."""
-
-        def put(array: Array) -> None:
-            _put(array, indices, rows)
-
+        before = self.rows(indices) if before is None else before
         # A copy, as the indices may be those of a row, the caller's.
-        return self.changed(indices.copy(), self.rows(indices) if before is None else before, put)
+        return self.changed(indices.copy(), before, _put, indices, rows)
 
-    def changed(self, indices: IntArray, before: Array, change: Callable[[Array], None]) -> VersionedRows:
+    def changed(self, indices: IntArray, before: Array, change: Callable[..., None], *arguments: Any) -> VersionedRows:
         """Make a table whose array a function has changed at some indices; ``before`` are the `rows` there.
 
-        For changes that are quicker made in the array than computed beforehand. Readers wait meanwhile. Indices and
-        rows belong to the table from then on.
+        For changes that are quicker made in the array than computed beforehand: the function is called with the array
+        and the arguments. Readers wait meanwhile. Indices and rows belong to the table from then on.
         """
-        changed = self._changed(indices, before, change)
-        # Where another table has been made of this version, or too much is kept for older ones, the ways part.
-        return VersionedRows.taking(np.asarray(self)).changed(indices, before, change) if changed is None else changed
+        with self._store.lock: changed = self._changed(indices, before, change, arguments)  # noqa: E701  # fmt: skip
+        if changed is None:
+            # Another table has been made of this version, or too much is kept for older ones: the ways part.
+            return VersionedRows.taking(np.asarray(self)).changed(indices, before, change, *arguments)
+        return changed
 
-    @_locked
-    def _changed(self, indices: IntArray, before: Array, change: Callable[[Array], None]) -> VersionedRows | None:
+    def _changed(
+        self, indices: IntArray, before: Array, change: Callable[..., None], arguments: tuple[Any, ...]
+    ) -> VersionedRows | None:
         """Change the array, if it holds this version and not too much is kept for older ones."""
         store, old, new = self._store, self._version, _Version()
-        if store.newest() is not old or store.is_crowded():
+        if store.held is not old and store.newest() is not old:
             return None
-        store.fill(indices)
+        if store.oldest() is None:
+            store.oldest, store.n_kept = weakref.ref(old), 0
+        elif store.n_kept > len(store.array):
+            return None
+        store.n_kept += len(indices) + _EACH_VERSION
+        if store.fills is not None:
+            store.fill(indices)
         # While the array holds the old version, nobody looks at these.
         old.indices, old.rows, old.next = indices, before, new
-        store.count_kept(old, len(indices))
         changed = VersionedRows(store, new, self.shape[0])
-        store.status = (old, (indices, before))
+        store.held = _Unfinished(old, indices, before)
         try:
-            change(store.array)
+            change(store.array, *arguments)
         except BaseException:
             store.newest()
             raise
-        store.status = (new, None)
+        store.held = new if store.fills is None else _Unfinished(new)
         return changed
 
-    @_locked
     def grown(self, n_rows: int) -> VersionedRows:
         """Make a table with further rows of zeros; room for as many more is made beforehand."""
+        with self._store.lock: return self._grown(n_rows)  # noqa: E701  # fmt: skip
+
+    def _grown(self, n_rows: int) -> VersionedRows:
         if n_rows <= len(self._store.array) and self._store.newest() is self._version:
             return VersionedRows(self._store, self._version, n_rows)
         room = np.zeros((2 * n_rows, self.shape[1]), self.dtype)
@@ -315,28 +324,26 @@ def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> 
     """Call a function with the arrays of tables while nobody changes them, and return what it returns.
 
     For compiled loops, which look at many rows and need little of each. The function must neither change the arrays nor
-    keep them. What is an array already is passed on.
+    keep them. What is an array already is passed on. At most four may be tables.
     """
-    locks = {}
-    for table in tables:
-        if isinstance(table, VersionedRows):
-            locks[id(table._store)] = table._store.lock
-    # Always in the same order, so that no two threads wait for one another.
-    return _read_locked(sorted(locks.items()), tables, read, arguments)
+    locks = {id(table._store): table._store.lock for table in tables if isinstance(table, VersionedRows)}
+    if not locks:
+        return read(*tables, *arguments)
+    if len(locks) > _MOST_TABLES:
+        raise ValueError(f"at most {_MOST_TABLES} tables are read together, got {len(locks)}")
+    # Always in the same order, so that no two threads wait for one another. A lock that is held may be taken again.
+    first, second, third, fourth = (sorted(locks.items()) * _MOST_TABLES)[:_MOST_TABLES]
+    with first[1], second[1], third[1], fourth[1]: return _read(tables, read, arguments)  # noqa: E701  # fmt: skip
 
 
-def _read_locked(
-    locks: list[tuple[int, Any]], tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]
-) -> T:
-    """Take the locks, one after the other, and read."""
-    if locks:
-        with locks[0][1]: return _read_locked(locks[1:], tables, read, arguments)  # noqa: E701  # fmt: skip
+def _read(tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    """Call a function with the arrays of tables whose locks are held."""
     arrays, older = [], []
     try:
         for table in tables:
             if isinstance(table, VersionedRows):
                 store = table._store
-                if store.fills is not None or store.status != (table._version, None):
+                if store.held is not table._version:
                     older.append(store)
                     _put_back(table)
                 arrays.append(store.array[: table.shape[0]])
@@ -352,10 +359,11 @@ def _put_back(table: VersionedRows) -> None:
     """Let the array hold a version, whole, until `_Store.newest` is called, which brings back the newest rows."""
     store, older = table._store, table._older_versions()
     store.fill()
+    newest = store.newest()
     if not older:
         return
     indices = np.concatenate([version.indices for version in older if version.indices is not None])
-    store.status = (store.status[0], (indices, store.array.take(indices, axis=0)))
+    store.held = _Unfinished(newest, indices, store.array.take(indices, axis=0))
     for version in reversed(older):
         store.array[version.indices] = version.rows
 
