@@ -10,6 +10,12 @@ replace the last ones by the decoder.
 The table (`labelrace.extreme.table`) corrects the scores of candidates. When it learns, the true labels of a row that
 are not among them replace the last ones.
 
+The labels that have occurred are in three lists, each by falling bound (`Lists`):
+
+    pool       labels of recent occurrences             head: all of it
+    unsorted   labels counted since the last sorting    head: the first ``n_head`` │ the rest, label by label
+    order      all labels as they were sorted last      head: the first ``n_head`` │ the rest, label by label
+
 One kernel, `_find`, goes through rows, of any number, one after the other. Costs: most labels that are looked at are
 the first of the pool or of a list. Their sums are collected beforehand (`arrange`), in blocks that are stored code by
 code, so that the scores of a block are a sum of arrays. What lies behind is looked up label by label.

@@ -9,6 +9,10 @@ The error of a candidate is its label less the score, squared hinge as in `label
 the same learners with a block's precisions ``d``: ``T[h(f, j)] += e_j x_f / d_f / (1 + Σ x_f² / d_f)``. Absent
 labels with scores that are hardly above 0 are no error, so that most pairs never need a weight.
 
+A slot is a number of 32 bits, at an index that a hash of the pair tells:
+
+    sign, exponent and 15 bits of the mantissa: the weight │ 8 bits: the tag of the pair that owns it
+
 *Slots have owners.* A plain hash table adds up what collides. Here the last eight bits of a weight's mantissa, which a
 weight does not need, are a tag of the pair that owns the slot. Other pairs find nothing there, and take the slot where
 their step is at least half as large as the weight in it. On a stream of 34,764 labels, with an eighth of the slots that
