@@ -12,6 +12,7 @@ import pytest
 
 import labelrace
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.fitted import Fitted
 from labelrace.evaluation import read_run
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="the system has no process groups")
@@ -47,8 +48,8 @@ def running(group):
 def interrupt_in(monkeypatch):
     """Send Ctrl-C to this process in the middle of a method of a model, at one of its calls."""
 
-    def patch(method, at):
-        original, calls = getattr(OnlineClassifier, method), []
+    def patch(method, at, owner=OnlineClassifier):
+        original, calls = getattr(owner, method), []
 
         def interrupted(self, *arguments):
             result = original(self, *arguments)
@@ -57,7 +58,7 @@ def interrupt_in(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
             return result
 
-        monkeypatch.setattr(OnlineClassifier, method, interrupted)
+        monkeypatch.setattr(owner, method, interrupted)
 
     return patch
 
@@ -81,7 +82,7 @@ def test_interrupted_run(command, works, files, interrupt_in, at):
 
 
 def test_interrupted_training_keeps_what_was_learned(command, files, interrupt_in, data):
-    interrupt_in("_learned", 4)  # in the middle of the fourth batch, which then does not count
+    interrupt_in("learn", 4, Fitted)  # in the middle of the fourth batch, which then does not count
     outcome = command("train", files(".csv"), "-o", "model", "-m", "race-cls-fixed", "--batch-size", 20)
     assert outcome == (130, "", "Interrupted. race-cls-fixed learned 60 rows with 4 labels: model\n")
     model = labelrace.make_model("race-cls-fixed", random_state=0)
@@ -91,7 +92,7 @@ def test_interrupted_training_keeps_what_was_learned(command, files, interrupt_i
 
 
 def test_interrupted_before_anything_was_learned(command, files, interrupt_in, tmp_path):
-    interrupt_in("_learned", 1)
+    interrupt_in("learn", 1, Fitted)
     status, out, err = command("train", files(".csv"), "-o", "model", "-m", "race-cls-fixed")
     assert (status, out, err) == (130, "", "Interrupted. Nothing was learned yet, and no file was written.\n")
     assert list(tmp_path.iterdir()) == []

@@ -151,6 +151,8 @@ ODD = {
     ),
     "precision below 0": ("race", set_array("state.learners.extra_precision", lambda array: array - 1e9)),
     "a scale of 0": ("race-hashed", set_array("state.decoder.scale", np.zeros_like)),
+    "steps without a length": ("race-reg-fixed", set_array("state.learners.rate", lambda array: array * np.nan)),
+    "steps without an end": ("race-reg-fixed", set_array("state.learners.rate", lambda array: array + np.inf)),
     "moments of some columns": ("race", set_array("state.learners.scaling.mean", lambda array: array[:0])),
 }
 

@@ -69,7 +69,7 @@ def test_refused_after_columns_were_taken_from_other_words():
     tagger = tagger_of(model="arow", max_features=8)
     before = seen_of(tagger)
     tagger.model_.set_params(r=77.0)
-    with pytest.raises(ValueError, match="parameters must be those"):
+    with pytest.raises(ValueError, match="Parameters were changed after fitting"):
         tagger.partial_fit([{"body": "quite other words here", "price": 1.0, "tags": "oven"}] * 30)
     assert seen_of(tagger) == before
 

@@ -191,7 +191,8 @@ class SGD(Bank[SGDState]):
             try:
                 return self._learn(state, X, H)
             except DivergenceError:
-                if self.on_divergence == "error" or state.rate < _SHORTEST:
+                # The rate of a file may be any number, and no step is shorter than an infinite one.
+                if self.on_divergence == "error" or not _SHORTEST <= state.rate < np.inf:
                     raise
                 shorter = state.rate / 10
                 warnings.warn(
