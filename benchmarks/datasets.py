@@ -14,7 +14,7 @@ from benchmarks.published import Facts, paper_datasets
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Stream, catalog, open_stream
 from labelrace.streams.files import plain_path
-from labelrace.streams.open import has_format
+from labelrace.streams.formats import has_format
 
 # The paper has batches of 500 rows from 6,000 rows on, and smaller ones below.
 _MANY_ROWS, _LARGE_BATCH, _SMALL_BATCH = 5000, 500, 100

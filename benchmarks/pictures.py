@@ -17,7 +17,7 @@ from labelrace.base.files import write_atomic
 from labelrace.measures import calibration, evaluate
 from labelrace.report.charts import Chart, Panel, Series
 from labelrace.report.charts import panels as side_by_side
-from labelrace.report.figures import as_file, draw
+from labelrace.report.matplotlib_figures import as_file, draw
 from labelrace.streams.synthetic import SyntheticStream
 
 _BATCH = 200

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import labelrace
 from labelrace.base import limits
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.exceptions import DataFormatError, LimitError
 from labelrace.streams import files, load_dataset, write_dataset
 from labelrace.streams.synthetic import SyntheticStream

@@ -22,7 +22,7 @@ from sklearn.linear_model import Perceptron
 import labelrace
 from labelrace import RACEClassifier
 from labelrace.base import model_file
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.sparse import dense
 from labelrace.exceptions import LabelraceError, LimitError, ModelFileError
 from labelrace.learners.naive_bayes.bank import NaiveBayes

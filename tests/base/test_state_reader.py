@@ -12,8 +12,8 @@ from helpers.model_files import load_changed
 from helpers.models import MODELS
 
 import labelrace
-from labelrace.base.axes import fields_of
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import fields_of
 from labelrace.base.state_reader import Sizes, StateReader
 from labelrace.exceptions import LimitError, ModelFileError
 

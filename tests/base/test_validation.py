@@ -15,7 +15,7 @@ from sklearn.linear_model import Perceptron
 import labelrace
 from labelrace import BinaryRelevanceClassifier, RACEClassifier
 from labelrace.base import validation as inputs
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.sparse import dense
 from labelrace.exceptions import DivergenceWarning, GrowthError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import labelrace
-from labelrace.tables.kinds import KINDS_BY_PARAMETER
+from labelrace.tables.column_kinds import KINDS_BY_PARAMETER
 
 TOPICS = {"oven": "oven hot door bake", "toaster": "toaster bread slice crumb", "bill": "invoice price pay money"}
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
+from labelrace.base.growth import Moves
 from labelrace.decisions import histogram, rules
 from labelrace.decisions import monitor as monitoring
 from labelrace.decisions.monitor import init_counts, update_counts
@@ -105,7 +105,7 @@ def test_offsets_that_do_harm_are_not_taken():
 
 def test_new_labels_have_no_offset():
     counts = update_counts(init_counts(3), *some_rows(0, 50, 3))
-    grown = axes.take(counts, Moves({"o": axes.longer(3, 5)}))
+    grown = growth.take(counts, Moves({"o": growth.longer(3, 5)}))
     np.testing.assert_array_equal(grown.offsets, [*counts.offsets, 0.0, 0.0])
     np.testing.assert_array_equal(grown.present, [*counts.present, 0.0, 0.0])
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
+from labelrace.base.growth import Moves
 from labelrace.decisions import histogram, rules
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -146,7 +146,7 @@ def test_label_counts_are_remembered_for_2000_rows():
 
 def test_new_labels_have_no_counts():
     counts = histogram.update_labels(histogram.init_labels(2), *some_scores(6, 30, 2))
-    grown = axes.take(counts, Moves({"o": axes.longer(2, 5)}))
+    grown = growth.take(counts, Moves({"o": growth.longer(2, 5)}))
     for old, new in zip(counts, grown, strict=True):
         np.testing.assert_array_equal(new[:2], old)
         np.testing.assert_array_equal(new[2:], np.zeros((3, 64)))

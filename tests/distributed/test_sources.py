@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import labelrace
-from labelrace.distributed import fitting, learning
+from labelrace.distributed import fitting, worker_tasks
 from labelrace.distributed.sources import DelayedPiece, FilePiece, as_delayed_pieces, pieces_of, read_batches
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, write_dataset
@@ -132,15 +132,15 @@ def test_small_pieces_are_learned_together(kind):
         X, Y = csr_array(X * (X > 0.9)), csr_array(Y)
     elif kind == "sets":
         Y = [{str(label) for label in np.flatnonzero(row)} for row in Y]
-    settings = learning.Settings(500, None, 40)
+    settings = worker_tasks.Settings(500, None, 40)
     scores = []
     for size in (20, 500):
         bounds = [*range(0, 500, size), *range(500, 901, 20 if size == 20 else 400)]
         pieces = [(X[a:b], Y[a:b]) for a, b in itertools.pairwise(bounds)]
-        start = learning.begin(labelrace.LabelRaceClassifier(random_state=0), pieces, settings)
+        start = worker_tasks.begin(labelrace.LabelRaceClassifier(random_state=0), pieces, settings)
         assert start.rows == 500
         first = bounds.index(500)
-        joined = learning.join(start, learning.learn(start, first, pieces[first:], settings))
+        joined = worker_tasks.join(start, worker_tasks.learn(start, first, pieces[first:], settings))
         assert joined.rows == 900
         scores.append(joined.model.decision_function(X))
     np.testing.assert_array_equal(*scores)
@@ -149,5 +149,7 @@ def test_small_pieces_are_learned_together(kind):
 def test_batches_that_are_not_alike_are_learned_apart():
     parts = list(SyntheticStream(n_rows=600, n_features=5, n_labels=6, seed=0).batches(60))
     pieces = [(X, Y.toarray()[:, : 4 if place < 7 else 6]) for place, (X, Y) in enumerate(parts)]
-    begun = learning.begin(labelrace.LabelRaceClassifier(random_state=0), pieces, learning.Settings(500, None, 20))
+    begun = worker_tasks.begin(
+        labelrace.LabelRaceClassifier(random_state=0), pieces, worker_tasks.Settings(500, None, 20)
+    )
     assert begun.known_batches == (1,) * 7 + (0,) * 3

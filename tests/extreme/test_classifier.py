@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import labelrace
-from labelrace.base import axes
+from labelrace.base import growth
 from labelrace.exceptions import LimitError, MergeError
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme.compress import project
@@ -285,13 +285,13 @@ def test_a_model_in_another_order_predicts_the_same_but_for_its_table():
     state = state._replace(table=hashed.residual_table.init(len(state.table)))
     rng = np.random.default_rng(0)
     labels, features = rng.permutation(2500), rng.permutation(4000)
-    moved = algorithm.take(state, axes.reordering(state, features, l=labels))
+    moved = algorithm.take(state, growth.to_reorder(state, features, l=labels))
     expected, likely = algorithm.predict_best(algorithm.derive(state), X[:50], 5)
     found, of_moved = algorithm.predict_best(algorithm.derive(moved), X[:50][:, features], 5)
     np.testing.assert_allclose(of_moved, likely, atol=1e-4)
     assert (labels[found] == expected).mean() > 0.95
     full = state._replace(table=model._fitted.state.table)
-    grown = algorithm.take(full, axes.Moves({"l": axes.longer(2500, 2600)}))
+    grown = algorithm.take(full, growth.Moves({"l": growth.longer(2500, 2600)}))
     assert grown.table is full.table
     assert len(grown.decoder.sums) == 2600
-    assert not np.asarray(algorithm.take(full, axes.reordering(full, features)).table).any()
+    assert not np.asarray(algorithm.take(full, growth.to_reorder(full, features)).table).any()

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
+from labelrace.base.growth import Moves
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import search
 from labelrace.extreme.search import Rows, Searched
-from labelrace.linear.versioned import VersionedRows
+from labelrace.linear.versioned_rows import VersionedRows
 
 K, L = 6, 700
 
@@ -98,7 +98,7 @@ def test_bounds_hold():
 
 def test_labels_that_come_later_cost_a_row_of_zeros():
     state, *_ = learned(0.9)
-    grown = axes.take(state, Moves({"l": axes.longer(L, L + 50)}))
+    grown = growth.take(state, Moves({"l": growth.longer(L, L + 50)}))
     pairs = [(d := code_decoder.derive(one), code_decoder.queries(d, some_rows(3, 9)[0])) for one in (state, grown)]
     before, after = (code_decoder.all_scores(*pair) for pair in pairs)
     np.testing.assert_array_equal(after[:, :L], before)

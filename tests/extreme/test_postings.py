@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import labelrace
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.extreme import postings
-from labelrace.linear.versioned import VersionedRows
+from labelrace.linear.versioned_rows import VersionedRows
 
 M, N_LABELS = 12, 3000
 

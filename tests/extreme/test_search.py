@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 import labelrace
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import postings, search
-from labelrace.extreme import table as residual_table
+from labelrace.extreme import postings, residual_table, search
 from labelrace.extreme.search import Rows, Searched
-from labelrace.linear.versioned import VersionedRows
+from labelrace.linear.versioned_rows import VersionedRows
 
 K, M = 6, 40
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import SUM
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.growth import SUM
 from labelrace.base.sparse import dense
 from labelrace.typing import FloatArray
 

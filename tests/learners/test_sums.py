@@ -10,8 +10,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.base import draws
-from labelrace.base.axes import Moves, longer
+from labelrace.base import random_draws
+from labelrace.base.growth import Moves, longer
 from labelrace.base.linalg import signed, top_eigenpairs
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import sums
@@ -177,18 +177,18 @@ def test_the_error_of_the_sketch():
 
 
 def test_draws_belong_to_places():
-    for draw in (draws.uniform, draws.normal, draws.signs):
+    for draw in (random_draws.uniform, random_draws.normal, random_draws.signs):
         np.testing.assert_array_equal(draw(3, 5, 4), draw(3, 9, 7)[:5, :4])
         assert not np.array_equal(draw(3, 5, 4), draw(4, 5, 4))
         assert not np.array_equal(draw(3, 5, 4), draw(3 + 2**70, 5, 4))
-    many = draws.uniform(0, 1000, 100)
+    many = random_draws.uniform(0, 1000, 100)
     assert 0 < many.min() < many.max() < 1
     np.testing.assert_allclose([many.mean(), many.var()], [1 / 2, 1 / 12], atol=2e-3)
     assert np.abs(np.corrcoef(many.T) - np.eye(100)).max() < 0.15
     assert np.abs(np.corrcoef(many[:100]) - np.eye(100)).max() < 0.6
-    normal = draws.normal(1, 1000, 100)
+    normal = random_draws.normal(1, 1000, 100)
     np.testing.assert_allclose([normal.mean(), normal.var()], [0, 1], atol=1e-2)
-    assert abs(draws.signs(2, 1000, 100).mean()) < 1e-2
+    assert abs(random_draws.signs(2, 1000, 100).mean()) < 1e-2
 
 
 def test_eigenpairs_agree_however_they_are_computed():

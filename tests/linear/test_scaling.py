@@ -8,8 +8,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.exceptions import DivergenceError
 from labelrace.linear import scaling
 

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelrace import RACEClassifier
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.sgd import SGD
 from labelrace.race import decoder

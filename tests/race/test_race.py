@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from labelrace import RACEClassifier
-from labelrace.base.axes import growth, kinds_of
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import kinds_of, to_grow
 from labelrace.base.sparse import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
@@ -253,7 +253,7 @@ def test_features_that_come_later(bank, kind, encoding):
     X, Y = late_rows(3)
     hyperplanes = encoder.draw(12, 4, np.random.default_rng(3))
     grown = learn_two(race, race.start_from(hyperplanes, n_values[:4]), X[:40, :4], Y[:40], make)
-    grown = race.take(grown, growth(grown, kinds_of(grown), FeatureKinds(n_values)))
+    grown = race.take(grown, to_grow(grown, kinds_of(grown), FeatureKinds(n_values)))
     knew = learn_two(race, race.start_from(hyperplanes, n_values), X[:40], Y[:40], make)
     assert_same(race, grown, knew, make(X))
     grown, knew = (learn_two(race, state, X[40:], Y[40:], make) for state in (grown, knew))

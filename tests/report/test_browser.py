@@ -10,7 +10,7 @@ import pytest
 from labelrace.report import summarize
 from labelrace.report.charts import Chart, Panel, Series, heat_map, panels
 from labelrace.report.document import Document, Section, write_document
-from labelrace.report.results import report_document
+from labelrace.report.run_report import report_document
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")

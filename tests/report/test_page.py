@@ -14,7 +14,7 @@ from labelrace.report import summarize
 from labelrace.report.charts import Chart, Panel, Ranks, Series, bars, critical_differences, heat_map, panels
 from labelrace.report.document import Document, Section
 from labelrace.report.page import render_page
-from labelrace.report.results import report_document
+from labelrace.report.run_report import report_document
 from labelrace.report.text import printable
 
 HOSTILE = "</script><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>\"' \u2028 {{ 7 * 7 }}"
@@ -150,7 +150,7 @@ def test_panels_stand_in_the_page_as_data():
 
 def test_the_page_of_a_run_draws_itself(race, monkeypatch):
     # Importing matplotlib takes longer than a short run.
-    monkeypatch.setattr("labelrace.report.figures.new_figure", None)
+    monkeypatch.setattr("labelrace.report.matplotlib_figures.new_figure", None)
     page = Page(page_of(*race))
     assert {"chart-labels", "times"} <= {value for _, name, value in page.attributes if name == "id"}
     labels = json.loads(page.texts["script"][0])["labels"]

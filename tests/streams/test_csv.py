@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream
-from labelrace.streams import tabular as tables
+from labelrace.streams import table_files as tables
 
 nan = np.nan
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
-from labelrace.streams.open import FORMATS
+from labelrace.streams.formats import FORMATS
 
 WRITTEN = [suffix for suffix, form in FORMATS.items() if form.write]
 NAMED = [".arff", ".csv", ".tsv", ".jsonl", ".parquet", ".feather"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 import numpy as np
 from scipy.special import expit
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Batch, Schema
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
@@ -58,7 +58,7 @@ class Shares(Protocol):
 class Part(ABC, Generic[S]):
     """Settings, and pure functions over a state: an algorithm, or learners within one.
 
-    What the fields of a state declare (`labelrace.base.axes`) makes `take`, `emptied` and `merge` right for most.
+    What the fields of a state declare (`labelrace.base.growth`) makes `take`, `emptied` and `merge` right for most.
     """
 
     state_type: ClassVar[Any]
@@ -85,7 +85,7 @@ class Part(ABC, Generic[S]):
 
         New labels were always absent, and new features always 0.
         """
-        taken: S = axes.take(state, moves, **axes.functions(self.parts(), "take"))
+        taken: S = growth.take(state, moves, **growth.functions(self.parts(), "take"))
         return taken
 
     def emptied(self, state: S) -> S:
@@ -93,32 +93,34 @@ class Part(ABC, Generic[S]):
 
         Only for what merges.
         """
-        emptied: S = axes.empty(state, **axes.functions(self.parts(), "emptied"))
+        emptied: S = growth.empty(state, **growth.functions(self.parts(), "emptied"))
         return emptied
 
     def merge(self, one: S, other: S) -> S:
         """Join what two states learned, where `why_unmergeable` is None."""
-        if not axes.adds(self.state_type, *self.parts()):
+        if not growth.adds(self.state_type, *self.parts()):
             raise NotImplementedError(self.unmergeable)
-        merged: S = axes.add(one, other, **axes.functions(self.parts(), "merge"))
+        merged: S = growth.add(one, other, **growth.functions(self.parts(), "merge"))
         return merged
 
     def why_unmergeable(self, one: S, other: S) -> str | None:
         """Return why two states cannot be merged exactly; None if `merge` does it."""
         parts = self.parts()
-        if type(self).merge is Part.merge and not axes.adds(self.state_type, *parts):
+        if type(self).merge is Part.merge and not growth.adds(self.state_type, *parts):
             return self.unmergeable
         for name, part in parts.items():
             reason = part.why_unmergeable(getattr(one, name), getattr(other, name)) if isinstance(part, Part) else None
             if reason:
                 return f"their {name} are {part!r}, and {reason}"
-        differing = axes.differing(one, other, *parts)
+        differing = growth.differing(one, other, *parts)
         return f"their {differing} differ; let both start from one model" if differing else None
 
     @property
     def is_declared(self) -> bool:
         """Whether the fields of a state say enough for it to grow."""
-        return type(self).take is not Part.take or axes.is_declared(self.state_type, *self.parts(), *self.field_types())
+        return type(self).take is not Part.take or growth.is_declared(
+            self.state_type, *self.parts(), *self.field_types()
+        )
 
 
 class Algorithm(Part[S]):
@@ -138,7 +140,7 @@ class Algorithm(Part[S]):
 
         By default all is 0, of labels ``l`` and features ``m``.
         """
-        state: S = axes.zeros(self.state_type, l=schema.n_labels, m=schema.n_features)
+        state: S = growth.zeros(self.state_type, l=schema.n_labels, m=schema.n_features)
         return state
 
     @abstractmethod
@@ -195,7 +197,7 @@ class Algorithm(Part[S]):
             reason = self.why_no_new_labels()
         if reason:
             raise GrowthError(f"The model cannot grow: {reason}.")
-        moves = axes.growth(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels))
+        moves = growth.to_grow(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels))
         return self.take(state, moves) if moves.sources else state
 
     def why_too_many_labels(self, n_labels: int) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelrace.base import axes
+from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.exceptions import MergeError
@@ -125,7 +125,7 @@ def _move(fitted: Fitted, schema: Schema, labels: IntArray, features: IntArray) 
     labels, features = np.argsort(labels), np.argsort(features)
     if np.array_equal(labels, np.arange(len(labels))) and np.array_equal(features, np.arange(len(features))):
         return fitted
-    moves = axes.reordering(fitted.state, features, l=labels)
+    moves = growth.to_reorder(fitted.state, features, l=labels)
     return fitted.replace(grown.take(labels, features), fitted.algorithm.take(fitted.state, moves))
 
 

@@ -19,7 +19,7 @@ import safetensors
 
 from labelrace.base import limits, model_file, registry
 from labelrace.base import names as naming
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.parameters import check_flag, check_whole

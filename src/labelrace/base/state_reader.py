@@ -1,7 +1,7 @@
 """Makes a state of the arrays of a model file, and refuses arrays that are not those of the state.
 
 A model file may come from a stranger, and native code trusts the arrays that it is given. So a field of a state says
-what its array looks like (`labelrace.base.axes` moves states by the same annotations), and `StateReader` compares all
+what its array looks like (`labelrace.base.growth` moves states by the same annotations), and `StateReader` compares all
 arrays before any is used. It checks what memory safety needs, and no more: how many axes there are and how long each
 is, the type of the entries, and that indices are within bounds. Other numbers may be any: they can make predictions
 wrong, but no code leave its arrays.
@@ -46,8 +46,8 @@ from typing import Any, get_args, get_origin
 import numpy as np
 
 from labelrace.base import limits
-from labelrace.base.axes import SAME, SUM, Field, fields_of
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import SAME, SUM, Field, fields_of
 from labelrace.base.model_file import has_parts
 from labelrace.typing import Array, IntArray
 

@@ -80,7 +80,7 @@ def predict(
 
 def _matrices(model: Any, source: str, labels: Any, batch_size: int, delimiter: str | None) -> Iterator[Any]:
     """Yield the features of a file or of standard input, in the order of the model's."""
-    from labelrace.streams.matching import features_of, file_rows, text_rows
+    from labelrace.streams.column_matching import features_of, file_rows, text_rows
 
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")

@@ -74,8 +74,8 @@ def _train_model(
     from labelrace.base.registry import is_online
     from labelrace.evaluation import ModelSpec
     from labelrace.streams import open_stream
+    from labelrace.streams.column_matching import source_of
     from labelrace.streams.dataset import collect
-    from labelrace.streams.matching import source_of
 
     stream = open_stream(source, labels)
     model = ModelSpec(name, {"label_names": list(stream.label_names), **parameters}).make(seed, stream.categorical)

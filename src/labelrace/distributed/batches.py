@@ -17,7 +17,7 @@ from labelrace.base import sparse
 from labelrace.base.names import NamedRows
 from labelrace.streams.dataset import row_count
 from labelrace.tables import Tagger
-from labelrace.tables.merging import as_one_batch
+from labelrace.tables.merge import as_one_batch
 from labelrace.tables.read import Table, stack_tables
 from labelrace.tables.state import f1
 from labelrace.typing import IntArray

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.base import parameters
-from labelrace.distributed import learning
+from labelrace.distributed import worker_tasks
 from labelrace.distributed.cluster import LostError, connect, engine, losses, send, wait_for
-from labelrace.distributed.learning import Settings, Start
 from labelrace.distributed.sources import DelayedPiece, FilePiece, as_delayed_pieces, pieces_of
+from labelrace.distributed.worker_tasks import Settings, Start
 from labelrace.exceptions import DistributedError
 from labelrace.streams.dataset import row_count
 from labelrace.tables import Tagger
@@ -228,7 +228,7 @@ class _Rounds:
         """Plan the rounds, and yield the joint model of each."""
         start = self._begin(model)
         n_rows = _known_rows(self._pieces)
-        if n_rows and wait_for(self._client, self._client.submit(learning.is_exact, start, pure=False)):
+        if n_rows and wait_for(self._client, self._client.submit(worker_tasks.is_exact, start, pure=False)):
             n_rows = None
         self._plan = plan(len(self._pieces), rounds, shares, n_rows)
         here, needed, ahead = None, None, None
@@ -256,7 +256,7 @@ class _Rounds:
                 break
             n_first, n_rows = max(n_first, number + 1), n_rows + _n_rows(piece)
         numbers = range(min(len(self._pieces), n_first))
-        start = self._client.submit(learning.begin, model, self._computed(numbers), self._settings, pure=False)
+        start = self._client.submit(worker_tasks.begin, model, self._computed(numbers), self._settings, pure=False)
         self._names[start.key] = f"the first rows ({self._span(numbers)})"
         return start
 
@@ -278,7 +278,7 @@ class _Rounds:
         name, submit = uuid.uuid4().hex, self._client.submit
         shares = [
             submit(
-                learning.learn,
+                worker_tasks.learn,
                 *(start, numbers.start, self._computed(numbers), settings),
                 key=(f"learn-{name}", number),
                 pure=False,
@@ -292,8 +292,8 @@ class _Rounds:
         level = shares
         while len(level) > _ADDED:
             groups = [level[first : first + _ADDED] for first in range(0, len(level), _ADDED)]
-            level = [submit(learning.add, *group, pure=False) for group in groups]
-        return _Submitted(shares, submit(learning.join, start, *level, key=(f"join-{name}", 0), pure=False))
+            level = [submit(worker_tasks.add, *group, pure=False) for group in groups]
+        return _Submitted(shares, submit(worker_tasks.join, start, *level, key=(f"join-{name}", 0), pure=False))
 
     def _computed(self, numbers: range) -> list[Any]:
         """Return pieces as workers take them: what is delayed is computed where it is needed."""

@@ -10,7 +10,7 @@ predict them (`labelrace.linear.rls`).
 
 *Residual table.* For ``R`` candidates of a row (`labelrace.extreme.search`), the best by the decoder, those that its
 rarest features offer (`labelrace.extreme.postings`) and when learning its true labels, a hash table of weights corrects
-the score (`labelrace.extreme.table`).
+the score (`labelrace.extreme.residual_table`).
 
 *Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
 all labels (`labelrace.decisions.rules`): labels that are not among the candidates are not predicted, and are counted.
@@ -31,10 +31,10 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base import missing_labels, threads
-from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import as_rows, entry_rows, some_rows
 from labelrace.decisions import drift, histogram, rules
@@ -43,8 +43,7 @@ from labelrace.decisions.histogram import ScoreHistogram
 from labelrace.decisions.rules import Rule
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import merge, postings, search
-from labelrace.extreme import table as residual_table
+from labelrace.extreme import merge, postings, residual_table, search
 from labelrace.extreme.blocks import CodeBlock
 from labelrace.extreme.search import Candidates, Rows, Searched
 from labelrace.learners.bank import BankAlgorithm
@@ -52,7 +51,7 @@ from labelrace.linear import rls
 from labelrace.linear.classifier import settings_of
 from labelrace.linear.explanation import Decoder
 from labelrace.linear.rls import RLS, RLSState
-from labelrace.linear.versioned import VersionedRows
+from labelrace.linear.versioned_rows import VersionedRows
 from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 

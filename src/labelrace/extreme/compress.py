@@ -15,7 +15,7 @@ from labelrace.decisions.monitor import Monitor
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import table as residual_table
+from labelrace.extreme import residual_table
 from labelrace.extreme.classifier import HashedRace
 from labelrace.linear.rls import RLS, RLSState, with_arrays
 from labelrace.linear.warm_up import WarmUp

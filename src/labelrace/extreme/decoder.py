@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.extreme import postings
-from labelrace.linear.versioned import VersionedRows
+from labelrace.linear.versioned_rows import VersionedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all

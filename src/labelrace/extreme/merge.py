@@ -5,7 +5,7 @@
 *The learners of codes* are joined half-way between mean and sum (`labelrace.linear.merge`), which is not exact.
 
 *The tables* are joined slot by slot: the mean where both know a pair of a feature and a label
-(`labelrace.extreme.table`). A table knows pairs by their numbers only. Where features or labels of the other
+(`labelrace.extreme.residual_table`). A table knows pairs by their numbers only. Where features or labels of the other
 model get other numbers, because each model has met new ones, its table is left out, and such labels are known by the
 decoder alone until the table has learned them.
 
@@ -28,8 +28,7 @@ from labelrace.base.fitted import Fitted
 from labelrace.decisions import histogram
 from labelrace.exceptions import MergeError
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import postings
-from labelrace.extreme import table as residual_table
+from labelrace.extreme import postings, residual_table
 from labelrace.linear.merge import HALF_WAY, add_weights, joint_weights, weight_gain, why_incompatible
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.typing import IntArray

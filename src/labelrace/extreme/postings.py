@@ -22,7 +22,7 @@ import scipy.sparse
 
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.extreme.kernels import kernel
-from labelrace.linear.versioned import VersionedRows, read_all
+from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, IntArray
 
 DEPTH = 8

@@ -7,8 +7,8 @@ are to be the best of all labels, exactly: the other labels are looked at in the
 *By features.* Where labels are many, the rarest features of a row offer some (`labelrace.extreme.postings`), which
 replace the last ones by the decoder.
 
-The table (`labelrace.extreme.table`) corrects the scores of candidates. When it learns, the true labels of a row that
-are not among them replace the last ones.
+The table (`labelrace.extreme.residual_table`) corrects the scores of candidates. When it learns, the true labels of a
+row that are not among them replace the last ones.
 
 The labels that have occurred are in three lists, each by falling bound (`Lists`):
 
@@ -35,8 +35,8 @@ from labelrace.extreme import postings
 from labelrace.extreme.decoder import Queries
 from labelrace.extreme.kernels import kernel
 from labelrace.extreme.postings import offers_of_row
-from labelrace.extreme.table import add_weights
-from labelrace.linear.versioned import VersionedRows, read_all
+from labelrace.extreme.residual_table import add_weights
+from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 N_EXACT = 16

@@ -11,10 +11,10 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from labelrace.base import axes
+from labelrace.base import growth
 from labelrace.base.algorithm import Algorithm, Part
-from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
+from labelrace.base.growth import Moves
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -57,7 +57,7 @@ class Bank(Part[S]):
         """Make the state of ``n_components`` learners; the new ones, last, have seen no pseudo label but 0."""
         if not self.is_declared:
             raise GrowthError(f"The learners cannot become more: {self.why_no_new_components()}.")
-        return self.take(state, Moves({"t": axes.longer(axes.size_of(state, "t") or 0, n_components)}))
+        return self.take(state, Moves({"t": growth.longer(growth.size_of(state, "t") or 0, n_components)}))
 
     def why_no_new_features(self) -> str | None:
         """Return why features cannot be added to a state; None if they can."""
@@ -67,12 +67,12 @@ class Bank(Part[S]):
         """Make the state of the same learners had they known more features, which were always 0."""
         if not self.is_declared:
             raise GrowthError(f"The learners cannot take new features: {self.why_no_new_features()}.")
-        known = axes.kinds_of(state) or FeatureKinds.numbers(0)
-        return self.take(state, axes.growth(state, known, FeatureKinds(n_values)))
+        known = growth.kinds_of(state) or FeatureKinds.numbers(0)
+        return self.take(state, growth.to_grow(state, known, FeatureKinds(n_values)))
 
     def reordered(self, state: S, targets: IntArray | None, features: IntArray) -> S:
         """Put targets and features in another order, the new first is the old ``features[0]``; None keeps targets."""
-        return self.take(state, axes.reordering(state, features, t=targets))
+        return self.take(state, growth.to_reorder(state, features, t=targets))
 
 
 class BankAlgorithm(Algorithm[S]):

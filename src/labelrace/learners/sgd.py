@@ -30,8 +30,8 @@ import numpy as np
 import scipy.linalg
 
 from labelrace.base import parameters
-from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
+from labelrace.base.growth import Moves
 from labelrace.base.linalg import bounded_product
 from labelrace.base.sparse import dense
 from labelrace.exceptions import DivergenceError, DivergenceWarning

@@ -27,8 +27,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes, draws
-from labelrace.base.axes import SUM, Moves
+from labelrace.base import growth, random_draws
+from labelrace.base.growth import SUM, Moves
 from labelrace.base.linalg import finite_squares
 from labelrace.base.sparse import dense
 from labelrace.exceptions import MergeError
@@ -221,7 +221,7 @@ class Sums:
             xy = _taken(xy, columns)
         if labels is not None:
             xy, yy = _taken(xy, labels, axis=1), self._taken_labels(yy, labels)
-        taken: State = axes.take(state, moves, xy=lambda *_: self._table(xy), yy=lambda *_: self._table(yy))
+        taken: State = growth.take(state, moves, xy=lambda *_: self._table(xy), yy=lambda *_: self._table(yy))
         return taken
 
     def _taken_labels(self, yy: AnyMatrix, labels: IntArray) -> AnyMatrix:
@@ -263,7 +263,7 @@ class Sums:
         return n_labels, self.yy_columns(n_labels)
 
     def _signs(self, n_labels: int) -> FloatArray:
-        return draws.signs(self.seed, n_labels, self.sketch_size)
+        return random_draws.signs(self.seed, n_labels, self.sketch_size)
 
     def _label_products(self, Y: AnyMatrix) -> AnyMatrix:
         """Compute the batch's ``YᵀY``, or ``YᵀYΩ``."""
@@ -319,7 +319,7 @@ def _scaled(table: Table, factor: float) -> Table:
 def _taken(matrix: AnyMatrix, source: IntArray, axis: int = 0) -> AnyMatrix:
     """Take rows or columns of a matrix; -1 stands for zeros."""
     if not scipy.sparse.issparse(matrix):
-        return axes.moved(matrix, source, axis)
+        return growth.moved(matrix, source, axis)
     size, shape = matrix.shape[axis], list(matrix.shape)
     known = np.arange(len(source)) < size
     wider = scipy.sparse.csr_array(matrix, copy=True)

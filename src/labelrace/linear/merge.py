@@ -45,7 +45,7 @@ from labelrace.exceptions import MergeError
 from labelrace.linear import blocks as products
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.scaling import ScalingState
-from labelrace.linear.versioned import rows_of, with_rows
+from labelrace.linear.versioned_rows import rows_of, with_rows
 from labelrace.linear.warm_up import INTERCEPT_PRECISION, WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 

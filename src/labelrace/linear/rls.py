@@ -45,15 +45,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes, missing_labels, parameters, threads
-from labelrace.base.axes import Moves
+from labelrace.base import growth, missing_labels, parameters, threads
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
+from labelrace.base.growth import Moves
 from labelrace.base.sparse import dense, dense_floats
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling, warm_up
 from labelrace.linear.blocks import DenseBlock, SparseBlock
 from labelrace.linear.scaling import ScalingState
-from labelrace.linear.versioned import VersionedRows, product_of, replaced_rows, rows_of, with_rows
+from labelrace.linear.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.linear.warm_up import ALPHAS, INTERCEPT_PRECISION, Ridge, WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -455,7 +455,7 @@ class RLS(Bank[RLSState]):
 
     def take(self, state: RLSState, moves: Moves) -> RLSState:
         """Move targets and features; new ones were 0 in all rows so far, and their weights are exactly 0."""
-        taken: RLSState = axes.take(state, moves, scaling=partial(scaling.take, seed=self.seed))
+        taken: RLSState = growth.take(state, moves, scaling=partial(scaling.take, seed=self.seed))
         return taken
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:

@@ -30,9 +30,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
+from labelrace.base.growth import Moves
 from labelrace.base.sparse import as_rows, dense, with_values
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -352,7 +352,7 @@ def reset(state: ScalingState, features: IntArray) -> ScalingState:
 
 def take(state: ScalingState, moves: Moves, seed: int = 0) -> ScalingState:
     """Move columns; new ones were zero for as long as others are known, and ``seed`` is that of their directions."""
-    taken: ScalingState = axes.take(state, moves)
+    taken: ScalingState = growth.take(state, moves)
     source = moves.source("M", len(state.rows)) if state.length else None
     if source is None or (source >= 0).all():
         return taken

@@ -16,7 +16,7 @@ For sums the joint model is the one that learned all rows, to round-off (`is_exa
 None of them changes its arguments. How a method is joined, the method says itself: `labelrace.base.algorithm.Shares`
 is what it offers, `labelrace.linear.merge` is the one of the default. Two models are merged without a common start by
 their method ``merge``: `labelrace.base.fitted` for sums, `labelrace.linear.merge`, `labelrace.extreme.merge`, and
-`labelrace.tables.merging` for taggers. `labelrace.distributed` moves these values between workers, and does no more.
+`labelrace.tables.merge` for taggers. `labelrace.distributed` moves these values between workers, and does no more.
 
 Examples
 --------

@@ -16,7 +16,7 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.validation import EstimatorInfo, next_batch
 from labelrace.exceptions import MergeError
-from labelrace.tables import Tagger, merging
+from labelrace.tables import Tagger, merge
 from labelrace.tables.state import TaggerState
 from labelrace.typing import IntArray
 
@@ -70,7 +70,7 @@ def start(model: Any) -> Any:
         The common start of all shares.
     """
     if isinstance(model, Tagger):
-        return model.exchanged(merging.keep_words(model.state), start(model.model_))
+        return model.exchanged(merge.keep_words(model.state), start(model.model_))
     return model.emptied() if is_exact(model) else copy.copy(model)
 
 
@@ -87,7 +87,7 @@ def gain(start: Model, end: Model, touched: IntArray | None = None) -> Any:
         The features that occurred in the share, if they are known; a tagger knows them itself.
     """
     if isinstance(start, Tagger) and isinstance(end, Tagger):
-        state = merging.since(start.state, end.state)
+        state = merge.since(start.state, end.state)
         words = np.flatnonzero(state.features.vocabulary.rows > 0)
         return TaggerGain(state, gain(start.model_, end.model_, words))
     one, two = _fitted(start), _fitted(end)
@@ -106,8 +106,8 @@ def add(one: Any, other: Any, columns: IntArray | None = None) -> Any:
         names but that is known; a tagger knows it itself.
     """
     if isinstance(one, TaggerGain):
-        state, words = merging.merge_states(one.state, other.state)
-        columns = merging.model_columns(words, other.model.schema.n_features)
+        state, words = merge.merge_states(one.state, other.state)
+        columns = merge.model_columns(words, other.model.schema.n_features)
         return TaggerGain(state, add(one.model, other.model, columns))
     return one.merge(other, columns) if isinstance(one, Fitted) else one.plus(other, columns)
 
@@ -141,13 +141,13 @@ def join(start: Any, total: Any, X: Any = None, y: Any = None) -> Any:
 
 def _join_tagger(start: Tagger, total: TaggerGain, X: Any, y: Any) -> Tagger:
     # The words of the start come first in every share, so those of the model need no other columns.
-    state, _ = merging.merge_states(start.state, total.state)
+    state, _ = merge.merge_states(start.state, total.state)
     if X is not None:
-        table, tags = merging.as_one_batch(start, X, y)
-        after, matrix, rows, truth = start.exchanged(merging.keep_words(state), start.model_).as_rows(table, tags)
+        table, tags = merge.as_one_batch(start, X, y)
+        after, matrix, rows, truth = start.exchanged(merge.keep_words(state), start.model_).as_rows(table, tags)
         if rows:
             model = join(start.model_, total.model, matrix[rows], truth)
-            return start.exchanged(merging.restore_seen(after, state), model)
+            return start.exchanged(merge.restore_seen(after, state), model)
     return start.exchanged(state, join(start.model_, total.model))
 
 

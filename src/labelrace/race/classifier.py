@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from labelrace.base import axes, parameters
-from labelrace.base.axes import Moves
+from labelrace.base import growth, parameters
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
+from labelrace.base.growth import Moves
 from labelrace.base.linalg import TIE, is_even_or_more
 from labelrace.base.locks import one_writer
 from labelrace.base.schema import Schema
@@ -173,13 +173,13 @@ class Race(BankAlgorithm[State]):
             return "their decoders live in what each one's first batch spans; let both start from one model"
         if self.forgetting < 1:
             return "forgetting depends on the order of the batches"
-        if axes.differing(one.encoder, other.encoder):
+        if growth.differing(one.encoder, other.encoder):
             return "their encoders differ; let both start from one model, random_state or projection"
         return super().why_unmergeable(one, other)
 
     def grow(self, state: State, old: Schema, new: Schema, rng: np.random.Generator) -> State:
         """Make the state with the features and labels of a wider schema; what is drawn for a label is its name's."""
-        state = self.take(state, axes.growth(state, old.kinds, new.kinds))
+        state = self.take(state, growth.to_grow(state, old.kinds, new.kinds))
         if new.n_labels == old.n_labels:
             return state
         return self.grow_rows(state, encoder.draw_rows(state.encoder, new.label_keys()[old.n_labels :], rng))
@@ -190,7 +190,7 @@ class Race(BankAlgorithm[State]):
         With adaptive encoding, too, rows without the new labels are encoded as if these did not exist.
         """
         n_labels = len(state.encoder.A)
-        grown = self.take(state, Moves({"l": axes.longer(n_labels, n_labels + len(rows))}))
+        grown = self.take(state, Moves({"l": growth.longer(n_labels, n_labels + len(rows))}))
         return grown._replace(encoder=encoder.grow(state.encoder, rows))
 
 

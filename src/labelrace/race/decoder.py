@@ -22,8 +22,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes
-from labelrace.base.axes import SUM
+from labelrace.base import growth
+from labelrace.base.growth import SUM
 from labelrace.base.linalg import generalised_inverse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -133,7 +133,7 @@ def _rescaled(decoder: State) -> State:
 
 def merge(one: State, other: State) -> State:
     """Add two decoders of the same encoder."""
-    merged: State = axes.add(_rescaled(one), _rescaled(other))
+    merged: State = growth.add(_rescaled(one), _rescaled(other))
     return merged
 
 
@@ -145,7 +145,7 @@ def emptied(decoder: State) -> State:
 def grow(decoder: State, n_new: int) -> State:
     """Add labels that were absent from everything learned so far."""
     n_labels = len(decoder.cross)
-    grown: State = axes.take(decoder, axes.Moves({"l": axes.longer(n_labels, n_labels + n_new)}))
+    grown: State = growth.take(decoder, growth.Moves({"l": growth.longer(n_labels, n_labels + n_new)}))
     return grown
 
 

@@ -18,8 +18,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from labelrace.base import draws
-from labelrace.base.axes import SAME
+from labelrace.base import random_draws
+from labelrace.base.growth import SAME
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
 
@@ -69,7 +69,7 @@ def draw_rows(encoder: State, keys: Array, rng: np.random.Generator) -> FloatArr
     n_labels, n_components = encoder.A.shape
     # A uniform on (-1, 1) has a variance of 1/3.
     scale = np.sqrt(3.0 / (n_labels - encoder.n_late + 1))
-    return scale * (2.0 * draws.of_keys(int(rng.integers(2**62)), keys, n_components) - 1.0)
+    return scale * (2.0 * random_draws.of_keys(int(rng.integers(2**62)), keys, n_components) - 1.0)
 
 
 def encode(encoder: State, Y: AnyMatrix) -> FloatArray:

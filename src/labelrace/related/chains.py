@@ -33,11 +33,11 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit
 
-from labelrace.base import axes, parameters
+from labelrace.base import growth, parameters
 from labelrace.base.algorithm import why_no_table
-from labelrace.base.axes import SUM, Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import KindsLike
+from labelrace.base.growth import SUM, Moves
 from labelrace.base.linalg import TIE
 from labelrace.base.schema import Schema
 from labelrace.learners.bank import BankAlgorithm
@@ -162,7 +162,7 @@ class Chains(BankAlgorithm[State]):
 
     def merge(self, one: State, other: State) -> State:
         """Join two models with the same chains of first labels; late ones stay in the first model's order."""
-        merged: State = axes.add(one, other, learners=self.bank.merge)
+        merged: State = growth.add(one, other, learners=self.bank.merge)
         return merged
 
     def take(self, state: State, moves: Moves) -> State:

@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from labelrace.base import axes, parameters
+from labelrace.base import growth, parameters
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import SUM
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.growth import SUM
 from labelrace.base.schema import Schema
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
@@ -78,7 +78,7 @@ class Constant(Algorithm[State]):
     def merge(self, one: State, other: State) -> State:
         """Add counts; the other one's rows are taken for the later ones."""
         last = other.last_cardinality if other.rows else one.last_cardinality
-        merged: State = axes.add(one, other)
+        merged: State = growth.add(one, other)
         return merged._replace(last_cardinality=last)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.base.axes import Moves
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 
 
 def stack(states: list[Any]) -> Any:

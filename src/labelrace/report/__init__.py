@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from labelrace.report.document import FORMATS
-from labelrace.report.results import print_report, write_report
+from labelrace.report.run_report import print_report, write_report
 from labelrace.report.summary import Summary, summarize
 
 __all__ = ["FORMATS", "Summary", "print_report", "summarize", "write_report"]

@@ -2,8 +2,8 @@
 
 A `Chart` is a name, a caption and a description, of one of two kinds. `Panels` are pairs of axes with lines and points.
 A `Diagram` is rectangles, lines and texts without axes; `bars`, `heat_map` and `critical_differences` compose one. The
-page draws panels by uPlot and diagrams as SVG, `labelrace.report.figures` draws both by matplotlib, and neither knows
-what the numbers mean.
+report's own charts are composed in `run_report`. The page (`page`) draws panels by uPlot and diagrams as SVG, files are
+drawn by matplotlib (`matplotlib_figures`), and neither knows what the numbers mean.
 
 One colour and one line pattern stand for a model, in pages as in figures. The colours keep apart under the three common
 kinds of colour blindness and contrast with their ground by 3 to 1 or more. Eight colours are the most that do: the

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from labelrace.base.files import write_atomic
 from labelrace.report.charts import Chart
-from labelrace.report.figures import as_file, can_draw, draw
+from labelrace.report.matplotlib_figures import as_file, can_draw, draw
 from labelrace.report.page import render_page
 from labelrace.report.tables import Table, as_csv, escape_markdown, latex_table, markdown_table, print_table
 from labelrace.report.text import plural, printable

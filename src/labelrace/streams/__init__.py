@@ -1,7 +1,7 @@
 """Data from files and from the catalog of datasets, as a whole or batch by batch."""
 
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.streams.dataset import Dataset, Stream
-from labelrace.streams.open import load_dataset, open_stream, write_dataset
+from labelrace.streams.formats import load_dataset, open_stream, write_dataset
 
 __all__ = ["CategoricalMask", "Dataset", "Stream", "load_dataset", "open_stream", "write_dataset"]

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 from scipy.sparse import hstack, issparse
 
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import sparse_marks
 from labelrace.streams.arff_header import (

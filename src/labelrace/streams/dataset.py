@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from labelrace.base import limits
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.parameters import check_whole, repeated
 from labelrace.base.sparse import stacked
 from labelrace.streams.files import plain_path

@@ -14,7 +14,7 @@ from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.files import Location, open_data
 from labelrace.streams.lines import byte_blocks, chunked, rows_in
-from labelrace.streams.tabular import TableBatch, TableFile, Types
+from labelrace.streams.table_files import TableBatch, TableFile, Types
 from labelrace.typing import FloatArray
 
 _Row: TypeAlias = dict[str, Any]

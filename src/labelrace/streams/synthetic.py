@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import ndtri, softmax
 
-from labelrace.base.categorical import CategoricalMask
+from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.parameters import check_choice, check_whole
 from labelrace.streams.catalog import entry_of, plain_name
 from labelrace.streams.dataset import Batch, Dataset, collect, rebatch

@@ -32,7 +32,7 @@ from labelrace.streams.schema import (
     schema_path,
 )
 from labelrace.streams.sparse_rows import csr_rows, entry_arrays
-from labelrace.streams.tabular import (
+from labelrace.streams.table_files import (
     ArrowFile,
     CsvFile,
     TableFile,

@@ -18,8 +18,8 @@ from labelrace.streams.dataset import Stream, canonical_rows, check_distinct, no
 from labelrace.streams.files import new_data, plain_path
 from labelrace.streams.lines import code_texts, entry_texts
 from labelrace.streams.schema import schema_path, schema_text
+from labelrace.streams.table_files import delimiter_of
 from labelrace.streams.table_stream import SCHEMA_KEY
-from labelrace.streams.tabular import delimiter_of
 from labelrace.typing import AnyMatrix, SparseMatrix
 
 

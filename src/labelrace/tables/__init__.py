@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from labelrace.tables.column_kinds import Column
 from labelrace.tables.features import TableFeatures
-from labelrace.tables.kinds import Column
 from labelrace.tables.read import file_tables, table_batches, text_tables
 from labelrace.tables.state import TagCounts
 from labelrace.tables.tagger import Tagger

@@ -1,7 +1,7 @@
 """The cells of a column as texts, numbers, dates and lists.
 
 A column is a list of Python values with None for missing ones, or an array of floats (NaN if missing), or an array of
-``datetime64``. What a column means is decided in `labelrace.tables.kinds`.
+``datetime64``. What a column means is decided in `labelrace.tables.column_kinds`.
 """
 
 from __future__ import annotations

@@ -14,11 +14,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from labelrace.base import parameters
+from labelrace.base.declared_parameters import DeclaredParameters
 from labelrace.base.parameters import quoted_list
-from labelrace.base.signature import DeclaredParameters
 from labelrace.exceptions import MergeError
 from labelrace.tables import vocabulary
-from labelrace.tables.blocks import (
+from labelrace.tables.cells import Cells
+from labelrace.tables.column_blocks import (
     Block,
     Moments,
     add_moments,
@@ -29,8 +30,7 @@ from labelrace.tables.blocks import (
     moments_since,
     refuse_contradiction,
 )
-from labelrace.tables.cells import Cells
-from labelrace.tables.kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
+from labelrace.tables.column_kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
 from labelrace.tables.read import Table, as_table
 from labelrace.tables.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix

@@ -16,7 +16,7 @@ from labelrace.base.parameters import repeated
 from labelrace.streams.jsonl import JsonFile, check_object, unique_keys
 from labelrace.streams.lines import chunked
 from labelrace.streams.standard_input import TextRows, read_text
-from labelrace.streams.tabular import CsvFile, open_table
+from labelrace.streams.table_files import CsvFile, open_table
 from labelrace.tables.cells import Cells
 
 
@@ -164,8 +164,8 @@ def _cell(value: Any) -> Any:
 def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
     r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
 
-    Cells of CSV are texts: `labelrace.tables.kinds` decides what they mean, for a whole column. A ``.json`` file holds
-    an object, or a list of them, and is read as a whole.
+    Cells of CSV are texts: `labelrace.tables.column_kinds` decides what they mean, for a whole column. A ``.json`` file
+    holds an object, or a list of them, and is read as a whole.
 
     Examples
     --------

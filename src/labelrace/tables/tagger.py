@@ -22,9 +22,9 @@ from labelrace.base import model_file, parameters
 from labelrace.base.locks import Writable, one_at_a_time
 from labelrace.base.registry import make_model
 from labelrace.exceptions import MergeError
-from labelrace.tables import merging, storage
+from labelrace.tables import merge, tagger_file
+from labelrace.tables.column_kinds import Column
 from labelrace.tables.features import ColumnParameters, TableFeatures
-from labelrace.tables.kinds import Column
 from labelrace.tables.read import Table, one_row, table_batches
 from labelrace.tables.state import UNTAGGED, Known, TagCounts, TaggerState, TagSets, f1
 from labelrace.tables.tags import tagged_batches, without_tags
@@ -320,7 +320,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(other, Tagger):
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
-        return self._exchange(lambda known: merging.merge(known, other._checked_known()))
+        return self._exchange(lambda known: merge.merge(known, other._checked_known()))
 
     def as_rows(self, table: Table, tags: TagSets) -> tuple[TaggerState, SparseMatrix, list[int], list[set[str]]]:
         """Turn a batch into rows for the model, without learning them.
@@ -409,12 +409,12 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         path : path
         """
         known = self._checked_known()
-        model_file.write(path, *storage.pack_tagger(self, known.state, known.model))
+        model_file.write(path, *tagger_file.pack_tagger(self, known.state, known.model))
 
     @classmethod
     def from_file(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
         """Make a tagger from the content of its file; `labelrace.load` calls this."""
-        given, state, model = storage.unpack_tagger(header, tensors, encoders)
+        given, state, model = tagger_file.unpack_tagger(header, tensors, encoders)
         return cls(**given).exchanged(state, model)
 
     @property

@@ -19,7 +19,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset
 from labelrace.tables import TableFeatures
 from labelrace.tables.cells import Cells, as_lists, as_numbers, is_missing
-from labelrace.tables.kinds import find_separator
+from labelrace.tables.column_kinds import find_separator
 from labelrace.tables.read import Table, as_table, table_batches
 from labelrace.tables.state import TagNames, TagSets
 

@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from labelrace.base import axes, parameters
-from labelrace.base.axes import SAME, SUM, Moves
+from labelrace.base import growth, parameters
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
+from labelrace.base.growth import SAME, SUM, Moves
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.naive_bayes import nominal, numeric
 from labelrace.learners.naive_bayes.numeric import NumericOdds
@@ -153,7 +153,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
             one, other = other, one
         kinds = one.kinds.joined(other.kinds)
         one, other = _widened(one, kinds), _widened(other, kinds)
-        merged: NaiveBayesState = axes.add(one, other, moments=partial(numeric.merge, other_rows=other.rows))
+        merged: NaiveBayesState = growth.add(one, other, moments=partial(numeric.merge, other_rows=other.rows))
         return merged
 
     def take(self, state: NaiveBayesState, moves: Moves) -> NaiveBayesState:
@@ -170,5 +170,5 @@ def _widened(state: NaiveBayesState, kinds: FeatureKinds) -> NaiveBayesState:
     """Make room for nominal values that had not occurred before."""
     if kinds is state.kinds:
         return state
-    widened: NaiveBayesState = axes.take(state, Moves(state.kinds.moves(kinds), kinds))
+    widened: NaiveBayesState = growth.take(state, Moves(state.kinds.moves(kinds), kinds))
     return widened

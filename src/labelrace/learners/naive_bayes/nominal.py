@@ -11,8 +11,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from labelrace.base.axes import SUM
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import SUM
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray

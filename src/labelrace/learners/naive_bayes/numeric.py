@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
-from labelrace.base.axes import SUM
+from labelrace.base.growth import SUM
 from labelrace.base.linalg import finite_squares
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns

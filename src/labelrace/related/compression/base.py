@@ -28,10 +28,10 @@ import scipy.sparse.linalg
 
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import SAME, Moves, longer
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
+from labelrace.base.growth import SAME, Moves, longer
 from labelrace.base.linalg import top_eigenpairs
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense

@@ -32,9 +32,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from labelrace.base import draws, parameters
-from labelrace.base.axes import SAME, Moves
+from labelrace.base import parameters, random_draws
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import SAME, Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.learners import sums
@@ -114,7 +114,7 @@ class CompressedLabeling(Compression):
         return (np.asarray(Y @ self._drawn(Y.shape[1], len(state.sums.sum_y))) >= 0).astype(float)
 
     def _drawn(self, n_labels: int, k: int) -> FloatArray:
-        return draws.normal(self.seed, n_labels, k) if self.encoder is None else np.array(self.encoder)
+        return random_draws.normal(self.seed, n_labels, k) if self.encoder is None else np.array(self.encoder)
 
     def code(self, view: View) -> Code:
         """Regress the bits, distil label sets and find the tests' probabilities."""

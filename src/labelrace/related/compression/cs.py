@@ -34,7 +34,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.linear_model import lars_path
 
-from labelrace.base import draws, parameters
+from labelrace.base import parameters, random_draws
 from labelrace.base.schema import Schema
 from labelrace.learners.regression import Linear
 from labelrace.related.compression import base
@@ -200,9 +200,11 @@ class CompressedSensing(Compression):
         if not isinstance(self.encoder, str):
             return np.array(self.encoder)
         if self.encoder == "gaussian":
-            drawn = draws.normal(self.seed, n_labels, k)
+            drawn = random_draws.normal(self.seed, n_labels, k)
             return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-        drawn = draws.signs(self.seed, n_labels, k) if self.encoder == "signs" else _hadamard(self.seed, n_labels, k)
+        drawn = (
+            random_draws.signs(self.seed, n_labels, k) if self.encoder == "signs" else _hadamard(self.seed, n_labels, k)
+        )
         return drawn / np.sqrt(k)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
@@ -221,7 +223,7 @@ class CompressedSensing(Compression):
 
 def _hadamard(seed: int, n_labels: int, k: int) -> FloatArray:
     """Take rows of a Hadamard matrix, Sylvester's, in random columns: ``(-1)`` to the common bits of row and column."""
-    columns: IntArray = (draws.uniform(seed, k, 1)[:, 0] * 2.0**52).astype(np.intp)
+    columns: IntArray = (random_draws.uniform(seed, k, 1)[:, 0] * 2.0**52).astype(np.intp)
     common = np.bitwise_and(np.arange(n_labels, dtype=np.intp)[:, None], columns)
     return 1.0 - 2.0 * (np.bitwise_count(common) % 2).astype(float)
 

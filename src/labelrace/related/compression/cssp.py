@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labelrace.base import draws, parameters
+from labelrace.base import parameters, random_draws
 from labelrace.base.linalg import generalised_inverse
 from labelrace.base.schema import Schema
 from labelrace.related.compression.base import (
@@ -85,7 +85,7 @@ class CSSP(Compression):
 
     def _choose(self, view: View) -> IntArray:
         """Take the labels with the largest keys; of equal ones the first."""
-        uniforms = np.array(self.uniforms) if self.uniforms else draws.uniform(self.seed, view.n_labels, 1)[:, 0]
+        uniforms = np.array(self.uniforms) if self.uniforms else random_draws.uniform(self.seed, view.n_labels, 1)[:, 0]
         shares = self.leverage(view)
         # A label without leverage comes after all others.
         weights = np.log(np.where(shares > 1e-14, shares, 1e-300))

@@ -33,9 +33,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from labelrace.base import draws, parameters
-from labelrace.base.axes import SAME, Moves
+from labelrace.base import parameters, random_draws
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import SAME, Moves
 from labelrace.base.linalg import right_singular
 from labelrace.base.schema import Schema
 from labelrace.learners import sums
@@ -105,8 +105,8 @@ class KCCA(Compression):
         """Draw frequencies and phases."""
         if self.given is not None:
             return np.array(self.given[0]), np.array(self.given[1])
-        frequencies = draws.normal(self.seed, n_labels, self.n_random_features) / np.sqrt(width)
-        return frequencies, 2.0 * np.pi * draws.uniform(self.seed + 1, 1, self.n_random_features)[0]
+        frequencies = random_draws.normal(self.seed, n_labels, self.n_random_features) / np.sqrt(width)
+        return frequencies, 2.0 * np.pi * random_draws.uniform(self.seed + 1, 1, self.n_random_features)[0]
 
     def code(self, view: View) -> Code:
         """Find the canonical directions, regress their codes and find the decoder."""

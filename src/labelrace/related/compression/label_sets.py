@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from labelrace.base import draws, missing_labels
+from labelrace.base import missing_labels, random_draws
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Distinct label sets that are counted exactly.
@@ -62,7 +62,7 @@ def of_rows(Y: AnyMatrix) -> LabelSets:
     [(0.0, 1.0), (2.0, 2.0)]
     """
     Y = missing_labels.without_zeros(Y)
-    words = (draws.uniform(0, Y.shape[1], 1)[:, 0] * 2.0**52).astype(np.int64) * np.int64(0x5851F42D4C957F2D)
+    words = (random_draws.uniform(0, Y.shape[1], 1)[:, 0] * 2.0**52).astype(np.int64) * np.int64(0x5851F42D4C957F2D)
     with np.errstate(over="ignore"):
         keys = scipy.sparse.csr_array((np.ones(Y.nnz, dtype=np.int64), Y.indices, Y.indptr), shape=Y.shape) @ words
     order = Y.sorted_indices()

@@ -30,9 +30,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from labelrace.base import axes, parameters
-from labelrace.base.axes import Moves
+from labelrace.base import growth, parameters
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.linalg import top_eigenpairs
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
@@ -169,8 +169,8 @@ class MANIAC(Compression):
         if labels is None:
             return taken
         first, last = state.layers[0], state.back[-1]
-        first = first._replace(weights=axes.moved(first.weights, labels))
-        last = Layer(axes.moved(last.weights, labels, axis=1), axes.moved(last.bias, labels))
+        first = first._replace(weights=growth.moved(first.weights, labels))
+        last = Layer(growth.moved(last.weights, labels, axis=1), growth.moved(last.bias, labels))
         return taken._replace(layers=(first, *state.layers[1:]), back=(*state.back[:-1], last))
 
 

@@ -21,8 +21,8 @@ import scipy.sparse
 
 from labelrace.base import missing_labels, threads
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions import monitor as monitoring
@@ -33,7 +33,7 @@ from labelrace.learners.design import with_ones
 from labelrace.linear import blocks as products
 from labelrace.linear import scaling
 from labelrace.linear.scaling import ScalingState
-from labelrace.linear.versioned import VersionedRows, product_of, replaced_rows, rows_of, with_rows
+from labelrace.linear.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 

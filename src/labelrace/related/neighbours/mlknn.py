@@ -30,9 +30,9 @@ import scipy.sparse
 
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.related import stored_rows
 from labelrace.related.neighbours import points, search

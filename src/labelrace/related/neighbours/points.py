@@ -11,9 +11,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.sparse import dense
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
@@ -44,7 +44,7 @@ def range_scale(is_numeric: BoolArray, X: AnyMatrix) -> Scale:
 
 def take(scale: Scale, moves: Moves, new_width: float) -> Scale:
     """Move features; new ones have been 0, and numeric ones of them are divided by ``new_width``."""
-    taken: Scale = axes.take(scale, moves)
+    taken: Scale = growth.take(scale, moves)
     if moves.kinds is None:
         return taken
     width = np.where(moves.kinds.n_values > 0, 1.0, new_width)

@@ -28,8 +28,8 @@ import scipy.sparse
 from scipy.special import expit
 
 from labelrace.base.algorithm import why_no_table
-from labelrace.base.axes import SUM
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.growth import SUM
 from labelrace.base.linalg import is_even_or_more
 from labelrace.base.schema import Schema
 from labelrace.learners.bank import BankAlgorithm

@@ -24,11 +24,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes, parameters
+from labelrace.base import growth, parameters
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
@@ -157,7 +157,7 @@ class Chunks(Algorithm[State]):
     def take(self, state: State, moves: Moves) -> State:
         """Move labels and features in every stack; in distances, new features do not count."""
         of_stacks = partial(stacked_states.take, self.stack.take)
-        taken: State = axes.take(state, moves, stacks=of_stacks, scale=partial(points.take, new_width=0.0))
+        taken: State = growth.take(state, moves, stacks=of_stacks, scale=partial(points.take, new_width=0.0))
         return taken
 
 

@@ -31,11 +31,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes, parameters
+from labelrace.base import growth, parameters
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
@@ -209,7 +209,7 @@ class ISOUPTree(Algorithm[State]):
 
     def take(self, state: State, moves: Moves) -> State:
         """Move labels and features; new labels have merit 0 everywhere, which leaves the best split the best."""
-        taken: State = axes.take(state, moves, leaves=partial(stacked_states.take, _take_leaf))
+        taken: State = growth.take(state, moves, leaves=partial(stacked_states.take, _take_leaf))
         return taken
 
     def why_no_new_labels(self) -> str | None:
@@ -237,7 +237,7 @@ def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray, model: LeafMo
 
 def _take_leaf(leaf: Leaf, moves: Moves) -> Leaf:
     """Move labels and features of a leaf; new features have been 0 in all of its rows."""
-    taken: Leaf = axes.take(leaf, moves)
+    taken: Leaf = growth.take(leaf, moves)
     features = moves.source("m", len(leaf.cuts.at))
     if features is None:
         return taken

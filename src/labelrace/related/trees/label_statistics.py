@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.moments import merge_moments
 from labelrace.base.sparse import dense
 from labelrace.related import stacked_states
@@ -136,7 +136,7 @@ def take(leaves: Leaf, moves: Moves) -> Leaf:
 
 
 def _take_leaf(leaf: Leaf, moves: Moves) -> Leaf:
-    taken: Leaf = axes.take(leaf, moves)
+    taken: Leaf = growth.take(leaf, moves)
     features = moves.source("d", leaf.statistics.low.shape[1])
     if features is None:
         return taken

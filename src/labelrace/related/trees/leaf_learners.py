@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.sparse import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
 from labelrace.related import stacked_states, stored_rows
@@ -75,7 +75,7 @@ class LeafLearner(ABC):
 
     def take(self, state: Any, moves: Moves) -> Any:
         """Move labels and features, as the fields of the state declare; new ones were absent so far, or 0."""
-        return axes.take(state, moves)
+        return growth.take(state, moves)
 
 
 class MajorityState(NamedTuple):
@@ -252,5 +252,5 @@ class NaiveBayesLeaves(LeafLearner):
 
     def take(self, state: BayesState, moves: Moves) -> BayesState:
         """Move labels and features; both ways to predict were right about new labels."""
-        taken: BayesState = axes.take(state, moves, learners=partial(stacked_states.take, self.bank.take))
+        taken: BayesState = growth.take(state, moves, learners=partial(stacked_states.take, self.bank.take))
         return taken

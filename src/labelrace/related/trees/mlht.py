@@ -36,9 +36,9 @@ from scipy.special import entr
 
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns

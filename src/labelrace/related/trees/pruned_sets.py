@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import axes
-from labelrace.base.axes import Moves
+from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense, stacked
 from labelrace.related import stored_rows
@@ -195,7 +195,7 @@ class PrunedSetLeaves(SetLeaves):
     def take(self, state: PrunedSetsState, moves: Moves) -> PrunedSetsState:
         """Move labels and features; no set has a new label."""
         trees = tuple(_take_tree(tree, moves) for tree in state.trees)
-        taken: PrunedSetsState = axes.take(state, moves, trees=lambda *_: trees)
+        taken: PrunedSetsState = growth.take(state, moves, trees=lambda *_: trees)
         return taken
 
 
@@ -215,7 +215,7 @@ def frequent(counts: IntArray, max_classes: int) -> IntArray:
 def _take_tree(tree: ClassTree, moves: Moves) -> ClassTree:
     """Move the features of a tree of classes; its labels are the classes, which stay."""
     sources = {axis: source for axis, source in moves.sources.items() if axis != "l"}
-    taken: ClassTree = axes.take(tree, Moves(sources, moves.kinds), leaves=label_statistics.take)
+    taken: ClassTree = growth.take(tree, Moves(sources, moves.kinds), leaves=label_statistics.take)
     return taken
 
 

@@ -19,7 +19,7 @@ from labelrace.base.parameters import check_whole
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
 from labelrace.streams.files import Location
-from labelrace.streams.open import is_table
+from labelrace.streams.formats import is_table
 from labelrace.streams.schema import NumberedNames
 from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.standard_input import read_text

@@ -33,7 +33,7 @@ import scipy.sparse
 from labelrace.base.sparse import as_rows
 from labelrace.extreme.codes import hashed
 from labelrace.extreme.kernels import kernel
-from labelrace.linear.versioned import VersionedRows, read_all
+from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Which of the hash functions labels have, and features: the codes have the first two.

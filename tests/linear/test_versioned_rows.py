@@ -14,8 +14,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.linear import versioned as versioned_rows
-from labelrace.linear.versioned import VersionedRows, read_all
+from labelrace.linear import versioned_rows
+from labelrace.linear.versioned_rows import VersionedRows, read_all
 
 
 def assert_is(one, array):

@@ -6,7 +6,7 @@ import pytest
 
 import labelrace
 from labelrace import ConstantClassifier
-from labelrace.base.signature import DeclaredParameters
+from labelrace.base.declared_parameters import DeclaredParameters
 
 
 class Declared(DeclaredParameters):

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelrace.base import axes
-from labelrace.base.axes import SAME, SUM, Moves
+from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import SAME, SUM, Moves
 from labelrace.typing import FloatArray, IntArray
 
 
@@ -60,7 +60,7 @@ def state(**changes):
 
 
 def test_new_labels():
-    grown = axes.take(state(), Moves({"l": axes.longer(2, 3)}))
+    grown = growth.take(state(), Moves({"l": growth.longer(2, 3)}))
     assert grown.n_labels == 3.0
     np.testing.assert_array_equal(grown.by_label, [[1, 2], [3, 4], [0, 0]])
     np.testing.assert_array_equal(grown.seen, [7, 8, np.inf])
@@ -73,7 +73,7 @@ def test_new_labels():
 
 
 def test_another_order_of_labels():
-    moved = axes.take(state(), Moves({"l": np.array([1, 0])}))
+    moved = growth.take(state(), Moves({"l": np.array([1, 0])}))
     np.testing.assert_array_equal(moved.by_label, [[3, 4], [1, 2]])
     # Entries that stand for labels follow them.
     np.testing.assert_array_equal(moved.order, [0, -1, 1])
@@ -83,7 +83,7 @@ def test_another_order_of_labels():
 def test_new_features_and_new_values():
     """A number comes behind the numbers, the indicator of a new value behind those of its feature."""
     wider = FeatureKinds(np.array([0, 4, 2, 0]))
-    grown = axes.take(state(), Moves(KINDS.moves(wider), wider))
+    grown = growth.take(state(), Moves(KINDS.moves(wider), wider))
     assert grown.kinds is wider
     np.testing.assert_array_equal(grown.design[:, 0], [0, 0, 2, 4, 0, 6, 8])
     assert grown.absent.shape == (0, 2)
@@ -105,15 +105,15 @@ def test_moves_of_columns_are_those_of_the_design(data):
     before = kinds.design(X)
     before = before if isinstance(before, np.ndarray) else before.toarray()
     moves = kinds.moves(after, order)
-    np.testing.assert_array_equal(axes.moved(before, moves["M"], 1), expected)
-    np.testing.assert_array_equal(axes.moved(X, moves["m"], 1), moved_X)
-    np.testing.assert_array_equal(axes.moved(kinds.numeric(X), moves["d"], 1), after.numeric(moved_X))
-    np.testing.assert_array_equal(axes.moved(kinds.nominal(X), moves["j"], 1), after.nominal(moved_X))
+    np.testing.assert_array_equal(growth.moved(before, moves["M"], 1), expected)
+    np.testing.assert_array_equal(growth.moved(X, moves["m"], 1), moved_X)
+    np.testing.assert_array_equal(growth.moved(kinds.numeric(X), moves["d"], 1), after.numeric(moved_X))
+    np.testing.assert_array_equal(growth.moved(kinds.nominal(X), moves["j"], 1), after.nominal(moved_X))
 
 
 def test_stacked_states_have_one_axis_more():
     stack = Stack(Inner(np.array([[1.0, 2.0], [3.0, 4.0]]), None))
-    grown = axes.take(stack, Moves({"l": axes.longer(1, 2)}))
+    grown = growth.take(stack, Moves({"l": growth.longer(1, 2)}))
     np.testing.assert_array_equal(grown.leaves.totals, [[1, 0, 2], [3, 0, 4]])
 
 
@@ -122,53 +122,53 @@ def test_a_part_with_a_function_of_its_own_gets_the_moves_by_its_names():
         np.testing.assert_array_equal(moves.source("t+1", 3), [0, 1, -1, 2])
         return "taken"
 
-    assert axes.take(state(), Moves({"l": axes.longer(2, 3)}), learners=take).learners == "taken"
+    assert growth.take(state(), Moves({"l": growth.longer(2, 3)}), learners=take).learners == "taken"
 
 
 def test_sums_add_and_empty():
     missing = np.ones((5, 2))
     one, other = state(), state(rows=1.0, learners=Inner(np.ones(3), missing))
-    both = axes.add(one, other)
+    both = growth.add(one, other)
     assert both.rows == 6.0
     np.testing.assert_array_equal(both.design, 2 * one.design)
     np.testing.assert_array_equal(both.learners.totals, [2, 3, 31])
     np.testing.assert_array_equal(both.learners.missing, missing)
     np.testing.assert_array_equal(both.by_label, one.by_label)
-    nothing = axes.empty(both)
+    nothing = growth.empty(both)
     assert nothing.rows == 0.0
     assert nothing.learners.missing is None
     np.testing.assert_array_equal(nothing.by_label, one.by_label)
-    merged = axes.add(nothing, both)
+    merged = growth.add(nothing, both)
     for found, expected in zip(merged.learners, both.learners, strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
 def test_what_must_be_the_same():
-    assert axes.differing(state(), state(rows=9.0)) is None
-    assert axes.differing(state(), state(by_label=np.zeros((2, 2)))) == "by_label"
+    assert growth.differing(state(), state(rows=9.0)) is None
+    assert growth.differing(state(), state(by_label=np.zeros((2, 2)))) == "by_label"
 
 
 def test_what_is_declared():
     class Undeclared(NamedTuple):
         model: Any
 
-    assert axes.is_declared(Inner)
-    assert not axes.is_declared(State)
-    assert axes.is_declared(State, "learners")
-    assert not axes.is_declared(Undeclared)
-    assert axes.adds(Inner)
-    assert not axes.adds(State, "learners")
+    assert growth.is_declared(Inner)
+    assert not growth.is_declared(State)
+    assert growth.is_declared(State, "learners")
+    assert not growth.is_declared(Undeclared)
+    assert growth.adds(Inner)
+    assert not growth.adds(State, "learners")
 
 
 def test_growth_knows_values_that_came_later():
     """A state may know more values than the schema that its model began with."""
     old, new = FeatureKinds(np.array([0, 2, 2])), FeatureKinds(np.array([0, 2, 2, 0]))
-    moves = axes.growth(state(), old, new, l=(2, 2))
+    moves = growth.to_grow(state(), old, new, l=(2, 2))
     assert moves.kinds.n_values.tolist() == [0, 3, 2, 0]
     assert "l" not in moves.sources
 
 
 def test_sizes():
-    assert axes.size_of(state(), "l") == 2
-    assert axes.size_of(Inner(np.zeros(4), None), "t") == 3
-    assert axes.size_of(Inner(np.zeros(4), None), "z") is None
+    assert growth.size_of(state(), "l") == 2
+    assert growth.size_of(Inner(np.zeros(4), None), "t") == 3
+    assert growth.size_of(Inner(np.zeros(4), None), "z") is None

@@ -7,9 +7,9 @@ from inspect import signature
 import numpy as np
 import pytest
 
-from labelrace.tables.blocks import Moments, make_block
+from labelrace.tables.column_blocks import Moments, make_block
+from labelrace.tables.column_kinds import KINDS, KINDS_BY_PARAMETER, LEFT_OUT, Column, column_of, find_separator
 from labelrace.tables.features import ColumnParameters
-from labelrace.tables.kinds import KINDS, KINDS_BY_PARAMETER, LEFT_OUT, Column, column_of, find_separator
 
 rng = np.random.default_rng(0)
 WORDS = [f"word{i}" for i in range(300)]

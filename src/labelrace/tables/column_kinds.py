@@ -12,7 +12,7 @@ import numpy as np
 from labelrace.tables.cells import Cells, as_dates, as_numbers, as_texts, filled, parse_date, parse_list
 from labelrace.tables.text import MAX_CHARACTERS, looks_like_html
 
-# Kinds of columns that are not part of the matrix, and all kinds; `labelrace.tables.blocks` has what becomes of them.
+# Kinds of columns that are not part of the matrix, and all kinds; `column_blocks` has what becomes of them.
 LEFT_OUT = ("identifier", "dropped", "empty")
 KINDS = ("text", "category", "number", "date", "boolean", "list", *LEFT_OUT)
 # The parameters of `labelrace.tables.features.ColumnParameters` that name columns, and the kinds of these columns.

@@ -10,9 +10,9 @@ import labelrace
 from labelrace import Tagger
 from labelrace.base import model_file
 from labelrace.exceptions import ModelFileError
-from labelrace.linear.versioned import VersionedRows
+from labelrace.linear.versioned_rows import VersionedRows
 from labelrace.streams.demo import demo_tickets
-from labelrace.tables import storage
+from labelrace.tables import tagger_file
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,9 @@ def weights():
 
 
 def test_a_quarter_is_kept_and_the_rest_has_its_mean(weights):
-    packed = storage.pack(weights)
-    again = np.asarray(storage.table_of(packed, 37))
-    kept = np.abs(weights) >= storage._least_kept(weights)
+    packed = tagger_file.pack(weights)
+    again = np.asarray(tagger_file.table_of(packed, 37))
+    kept = np.abs(weights) >= tagger_file._least_kept(weights)
     assert 0.2 < kept.mean() <= 0.25
     assert sum(part.nbytes for part in packed) < 0.8 * weights.size
     np.testing.assert_allclose(np.where(kept, 0, again).sum(axis=1), np.where(kept, 0, weights).sum(axis=1), rtol=1e-4)
@@ -38,8 +38,8 @@ def test_a_quarter_is_kept_and_the_rest_has_its_mean(weights):
 
 
 def test_rows_are_unpacked_when_they_are_asked_for(weights):
-    packed, asked = storage.pack(weights), []
-    whole = np.asarray(storage.table_of(packed, 37))
+    packed, asked = tagger_file.pack(weights), []
+    whole = np.asarray(tagger_file.table_of(packed, 37))
 
     def fill(places):
         asked.extend(places.tolist())
@@ -62,7 +62,7 @@ def test_a_tagger_saved_so_tags_as_before_and_goes_on_learning(tmp_path, monkeyp
     rows = demo_tickets(1500)
     tagger = Tagger(tags="tags", random_state=0).fit(rows[:1000])
     tagger.save(tmp_path / "exact")
-    monkeypatch.setattr(storage, "EXACT_BYTES", 0)
+    monkeypatch.setattr(tagger_file, "EXACT_BYTES", 0)
     tagger.save(tmp_path / "packed")
     assert (tmp_path / "packed").stat().st_size < (tmp_path / "exact").stat().st_size
     again = labelrace.load(tmp_path / "packed")
@@ -78,7 +78,7 @@ def test_a_tagger_saved_so_tags_as_before_and_goes_on_learning(tmp_path, monkeyp
 
 @pytest.mark.parametrize("part", ["packed.levels", "packed.is_kept", "packed.others"])
 def test_packed_weights_that_do_not_fit_are_refused(tmp_path, monkeypatch, part):
-    monkeypatch.setattr(storage, "EXACT_BYTES", 0)
+    monkeypatch.setattr(tagger_file, "EXACT_BYTES", 0)
     Tagger(tags="tags", random_state=0).fit(demo_tickets(300)).save(tmp_path / "good")
     header, tensors = model_file.read(tmp_path / "good")
     model_file.write(tmp_path / "bad", header, tensors | {part: tensors[part][:-1]})

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.tables.cells import Cells, as_dates, as_lists, as_numbers, as_texts, filled
-from labelrace.tables.kinds import Column
+from labelrace.tables.column_kinds import Column
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
 from labelrace.typing import Array, FloatArray, SparseMatrix

@@ -172,7 +172,7 @@ def kinds_of(state: Any) -> FeatureKinds | None:
     return None
 
 
-def growth(state: Any, old: FeatureKinds, new: FeatureKinds, **sizes: tuple[int, int]) -> Moves:
+def to_grow(state: Any, old: FeatureKinds, new: FeatureKinds, **sizes: tuple[int, int]) -> Moves:
     """Return the moves of a state to further features, and of axes from one size to another.
 
     Of the known features the state may know more values by now.
@@ -185,7 +185,7 @@ def growth(state: Any, old: FeatureKinds, new: FeatureKinds, **sizes: tuple[int,
     return Moves({**sources, **known.moves(after)}, after)
 
 
-def reordering(state: Any, features: IntArray, **sources: IntArray | None) -> Moves:
+def to_reorder(state: Any, features: IntArray, **sources: IntArray | None) -> Moves:
     """Return the moves of a state to another order of features, ``features[0]`` first, and of axes."""
     known = kinds_of(state)
     moved = {axis: source for axis, source in sources.items() if source is not None}

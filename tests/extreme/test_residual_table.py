@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from labelrace.extreme import table as residual_table
+from labelrace.extreme import residual_table
 
 M, L, C = 40, 30, 7
 

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from labelrace.base import model_file, parameters, state_file
 from labelrace.exceptions import ModelFileError
-from labelrace.linear.versioned import VersionedRows
-from labelrace.tables.blocks import Moments
+from labelrace.linear.versioned_rows import VersionedRows
+from labelrace.tables.column_blocks import Moments
+from labelrace.tables.column_kinds import DATE_PATTERNS, KINDS, KINDS_BY_PARAMETER, Column, check_overrides
 from labelrace.tables.features import FeatureState
-from labelrace.tables.kinds import DATE_PATTERNS, KINDS, KINDS_BY_PARAMETER, Column, check_overrides
 from labelrace.tables.state import UNTAGGED, TagCounts, TaggerState, TagNames
 from labelrace.tables.vocabulary import Vocabulary, check
 from labelrace.typing import Array, IntArray
