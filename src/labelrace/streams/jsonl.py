@@ -1,4 +1,8 @@
-"""JSON lines: an object on each line, as Arrow tables, or as sparse rows."""
+"""JSON lines: an object on each line, as Arrow tables, or as sparse rows.
+
+Blocks of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented, is
+parsed by the standard library's `json`, which also finds the line of an error.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +13,31 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import json as arrow_json
 
 from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
+from labelrace.streams.delimited import arrow_reader
 from labelrace.streams.files import Location, open_data
 from labelrace.streams.lines import byte_blocks, chunked, rows_in
 from labelrace.streams.table_files import TableBatch, TableFile, Types
-from labelrace.typing import FloatArray
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
 _Objects: TypeAlias = tuple[list[int], list[_Row]]
 
-_NUMBERS = {float, int, bool}
+_NUMBERS = (float, int, bool)
 _LISTS = pa.list_(pa.string())
+# Lines with more brackets than this are left to `json`, as pyarrow's types are nested as deeply as the values.
+_MAX_LISTS = 64
 
 
 class JsonFile(TableFile):
     """A file with a JSON object on each line.
 
     Rows may have different keys: `batches` without types gives each batch the columns that were seen so far. Numbers,
-    true and false are ``float64``, texts are ``string``, lists of texts or whole numbers are lists of ``string``. A key
-    that is null or absent has a missing value.
+    true and false are ``float64`` (``bool`` if all of a block are true or false), texts are ``string``, lists of texts
+    or whole numbers are lists of ``string``. A key that is null or absent has a missing value.
 
     Parameters
     ----------
@@ -58,13 +65,11 @@ class JsonFile(TableFile):
             for block, n_lines in byte_blocks(file, size):
                 numbers, lines = rows_in(block, line)
                 line += n_lines
-                locations = list(map(self.location, numbers))
-                for rows in chunked(map(read_object, lines, locations)):
-                    table, error = self._table(rows, types, locations, grow)
-                    if table.num_rows:
-                        yield TableBatch(table, numbers[: table.num_rows])
-                    if error is not None:
-                        raise error
+                batch = _bulk(lines, types, grow) if lines else None
+                if batch is not None:
+                    yield TableBatch(batch, numbers)
+                elif lines:
+                    yield from self._by_rows(lines, numbers, types, grow)
 
     def objects(self, size: int) -> Iterator[_Objects]:
         """Yield the rows as objects, `size` at a time, with their lines; before an error those above it."""
@@ -74,35 +79,20 @@ class JsonFile(TableFile):
             for rows in chunked(objects, size):
                 yield [number for number, _ in rows], [row for _, row in rows]
 
-    def _table(
-        self, rows: list[_Row], types: Types, locations: list[Location], grow: bool
-    ) -> tuple[Any, DataFormatError | None]:
-        """Return the rows as a table, up to the first that is wrong, and what is wrong with it."""
-        end, error = len(rows), None
-        columns = dict[str, Any]()
-        if not grow:
-            unknown = (i for i, row in enumerate(rows) if not row.keys() <= types.keys())
-            if (first := next(unknown, end)) < end:
-                end, error = first, _unknown_keys(rows[first], types, locations[first])
-        for key in dict.fromkeys([*types, *(key for row in rows for key in row if grow)]):
-            cells = [row.get(key) for row in rows]
-            kinds = {*map(type, cells)} - {type(None)}
-            if kinds and key not in types:
-                types[key] = self._type_of(key, next(cell for cell in cells if cell is not None))
-            columns[key] = cells
-            if not kinds or (kinds == {str} and pa.types.is_string(types[key])):
-                continue
-            if kinds <= _NUMBERS and pa.types.is_floating(types[key]) and (numbers := _finite(cells)) is not None:
-                columns[key] = numbers
-                continue
-            for i, cell in enumerate(cells[:end]):
-                try:
-                    cells[i] = self._cell(cell, key, types[key], locations[i], grow)
-                except DataFormatError as wrong:
-                    end, error = i, wrong
-                    break
-        arrays = [pa.array(cells[:end], types.get(key, pa.null()), from_pandas=True) for key, cells in columns.items()]
-        return pa.table(arrays, names=list(columns)), error
+    def _by_rows(
+        self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool
+    ) -> Iterator[TableBatch]:
+        """Yield the rows of a block; before an error those above it."""
+        located, known = zip(lines, map(self.location, numbers), strict=True), list(types)
+        for rows in chunked(
+            self.cells(read_object(line, location), types, location, grow=grow) for line, location in located
+        ):
+            # In the order of their appearance, as in bulk: `types` has a key where it first holds a value.
+            names = list(dict.fromkeys([*known, *(key for row in rows for key in row)]))
+            # Of booleans, `cells` has made floats.
+            stored = {name: pa.float64() if pa.types.is_boolean(kind) else kind for name, kind in types.items()}
+            arrays = [pa.array([row.get(name) for row in rows], stored.get(name, pa.null())) for name in names]
+            yield TableBatch(pa.table(arrays, names=names), numbers[: len(rows)])
 
     def cells(self, row: _Row, types: dict[str, Any], location: Location, *, grow: bool) -> _Row:
         """Return the cells of a row as floats, texts, lists of texts and None, or raise the exact error.
@@ -111,27 +101,23 @@ class JsonFile(TableFile):
         and a number among texts is read as a text.
         """
         if not grow and not row.keys() <= types.keys():
-            raise _unknown_keys(row, types, location)
+            unknown = quoted_list(sorted(row.keys() - types.keys()))
+            raise location.error(f"unknown keys {unknown}; correct them, or add them to feature_names=")
         cells = {}
         for key, cell in row.items():
-            if cell is not None and key not in types:
-                types[key] = self._type_of(key, cell)
+            if cell is not None and grow and key not in types:
+                types[key] = (
+                    _LISTS if isinstance(cell, list) else pa.string() if isinstance(cell, str) else pa.float64()
+                )
+                if key in self.nominal:
+                    types[key] = pa.string()
             cells[key] = None if cell is None else self._cell(cell, key, types[key], location, grow)
         return cells
 
-    def _type_of(self, key: str, cell: Any) -> Any:
-        """Return the type of a key whose first value is `cell`."""
-        if isinstance(cell, str) or key in self.nominal:
-            return pa.string()
-        return _LISTS if isinstance(cell, list) else pa.float64()
-
     def _cell(self, cell: Any, key: str, kind: Any, location: Location, grow: bool) -> Any:
-        """Return a cell as its column has it, or raise the exact error."""
-        if cell is None:
-            return None
         if pa.types.is_list(kind):
             return _label_list(cell, key, location)
-        is_number, wants_text = type(cell) in _NUMBERS, pa.types.is_string(kind)
+        is_number, wants_text = isinstance(cell, _NUMBERS), pa.types.is_string(kind)
         if grow and not is_number and not isinstance(cell, str):
             raise not_a_feature(key, cell, location)
         if wants_text and is_number and (key in self.nominal or not grow):
@@ -159,18 +145,57 @@ def not_a_feature(key: str, cell: Any, location: Location) -> DataFormatError:
     return location.error(f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first")
 
 
-def _unknown_keys(row: _Row, types: Types, location: Location) -> DataFormatError:
-    unknown = quoted_list(sorted(row.keys() - types.keys()))
-    return location.error(f"unknown keys {unknown}; correct them, or add them to feature_names=")
-
-
-def _finite(cells: list[Any]) -> FloatArray | None:
-    """Return numbers as an array, with NaN for missing ones, or None if one is too large."""
-    try:
-        numbers = np.array(cells, dtype=np.float64)
-    except OverflowError:
+def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
+    """Return a block of lines as a table, or None if pyarrow might not read it exactly."""
+    if not all(map(_is_flat, lines)):
         return None
-    return None if np.isinf(numbers).any() else numbers
+    known = dict(types)
+    table = _parsed(lines, known, grow)
+    if table is not None and (dates := [field.name for field in table.schema if pa.types.is_temporal(field.type)]):
+        known |= dict.fromkeys(dates, pa.string())  # pyarrow reads texts that look like dates as dates
+        table = _parsed(lines, known, grow)
+    if table is None or table.num_rows != len(lines):
+        return None
+    columns, types_here = [], dict[str, Any]()
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.float64(), safe=False)
+        if pa.types.is_floating(column.type):
+            if np.isfinite(column.to_numpy()).sum() + column.null_count < len(lines):
+                return None
+        elif column.type == _LISTS:
+            if any(chunk.flatten().null_count for chunk in column.chunks):
+                return None
+        elif not any(is_a(column.type) for is_a in (pa.types.is_string, pa.types.is_boolean, pa.types.is_null)):
+            return None
+        if not pa.types.is_null(column.type):
+            types_here[name] = column.type
+        columns.append(column)
+    types.update(types_here)
+    return pa.table(columns, names=table.schema.names) if columns else None
+
+
+def _is_flat(line: bytes) -> bool:
+    """Return whether a line can only be one object without objects in it: pyarrow may crash on a bare null."""
+    enclosed = line.startswith(b"{") and line.endswith(b"}") and line.count(b"{") == line.count(b"}") == 1
+    return enclosed and line.count(b"[") <= _MAX_LISTS
+
+
+def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
+    text = b"\n".join(lines)
+    try:
+        text.decode()  # which pyarrow does not check
+        return arrow_json.read_json(
+            arrow_reader(text),
+            arrow_json.ReadOptions(block_size=len(text) + 1),
+            arrow_json.ParseOptions(
+                explicit_schema=pa.schema(list(types.items())) if types else None,
+                newlines_in_values=False,
+                unexpected_field_behavior="infer" if grow else "error",
+            ),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
 
 
 def read_object(line: bytes, location: Location) -> _Row:

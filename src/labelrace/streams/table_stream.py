@@ -193,7 +193,7 @@ def open_jsonl(
         elif name not in types or (given.values is not None and types[name] == pa.string()):
             types[name] = pa.float64()
     choice = choose_labels(names, given.labels, path)
-    types |= dict.fromkeys(choice.labels, pa.float64())
+    types |= {name: pa.float64() for name in choice.labels if not pa.types.is_boolean(types[name])}
     return _stream(table, {name: types[name] for name in names}, given, choice, scan, sparse=sparse)
 
 
