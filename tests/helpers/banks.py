@@ -11,6 +11,21 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from labelrace.base import growth
+from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.growth import Moves
+
+
+def add_targets(bank: Any, state: Any, before: int, after: int) -> Any:
+    """Let a bank have more targets, which were 0 so far."""
+    return bank.take(state, Moves({"t": growth.longer(before, after)}))
+
+
+def add_features(bank: Any, state: Any, n_values: Any) -> Any:
+    """Let a bank have more features, which were 0 so far; ``n_values`` are those of all features."""
+    known = growth.kinds_of(state) or FeatureKinds.numbers(0)
+    return bank.take(state, growth.to_grow(state, known, FeatureKinds(np.asarray(n_values))))
+
 
 def _arrays(value: Any) -> Iterator[Any]:
     """List the arrays inside tuples and sparse matrices."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse
+from helpers.banks import add_features, add_targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Perceptron
 
-from labelrace.exceptions import GrowthError
 from labelrace.learners.adapter import Adapter
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
@@ -62,7 +63,7 @@ def test_components(name, kind, missing, seed):
     X, H = some_rows(seed)
     if missing and bank.skips_missing:
         X[3:6, :3], X[30, 0] = np.nan, np.nan
-    grown = bank.grow_components(learn(bank, bank.init(KINDS, 3), X[:20], H[:20, :3], make), 5)
+    grown = add_targets(bank, learn(bank, bank.init(KINDS, 3), X[:20], H[:20, :3], make), 3, 5)
     knew = learn(bank, bank.init(KINDS, 5), X[:20], H[:20], make)
     assert_same(bank, grown, knew, make(X))
     grown, knew = (learn(bank, state, X[20:], H[20:], make) for state in (grown, knew))
@@ -79,7 +80,7 @@ def test_features(name, kind, missing, seed):
     X, H = some_rows(seed)
     if missing and bank.skips_missing:
         X[3:6, :3], X[30, [0, 5, 6]] = np.nan, np.nan
-    grown = bank.grow_features(learn(bank, bank.init(KINDS[:KNOWN], 5), X[:20, :KNOWN], H[:20], make), KINDS)
+    grown = add_features(bank, learn(bank, bank.init(KINDS[:KNOWN], 5), X[:20, :KNOWN], H[:20], make), KINDS)
     knew = learn(bank, bank.init(KINDS, 5), X[:20], H[:20], make)
     assert_same(bank, grown, knew, make(X))
     grown, knew = (learn(bank, state, X[20:], H[20:], make) for state in (grown, knew))
@@ -90,32 +91,27 @@ def test_features(name, kind, missing, seed):
 def test_growing_is_pure_and_works_before_anything_is_learned(name, assert_pure):
     bank = BANKS[name]
     X, H = some_rows(0)
-    grown = assert_pure(bank.grow_components, assert_pure(bank.grow_features, bank.init(KINDS[:KNOWN], 3), KINDS), 5)
+    wider = assert_pure(partial(add_features, bank), bank.init(KINDS[:KNOWN], 3), KINDS)
+    grown = assert_pure(partial(add_targets, bank), wider, 3, 5)
     assert_same(bank, learn(bank, grown, X, H, np.asarray), learn(bank, bank.init(KINDS, 5), X, H, np.asarray), X)
     later = learn(bank, bank.init(KINDS[:KNOWN], 3), X[:, :KNOWN], H[:, :3], np.asarray)
-    assert_pure(bank.grow_components, assert_pure(bank.grow_features, later, KINDS), 5)
+    assert_pure(partial(add_targets, bank), assert_pure(partial(add_features, bank), later, KINDS), 3, 5)
 
 
 def test_a_bank_knows_best_how_many_values_known_features_have():
     bank, X = NaiveBayes(), np.array([[0.0], [7.0]])
     state = bank.update(bank.init(np.array([2]), 1), X, X > 0)
-    assert bank.grow_features(state, np.array([2, 0])).kinds.n_values.tolist() == [8, 0]
+    assert add_features(bank, state, [2, 0]).kinds.n_values.tolist() == [8, 0]
 
 
 def test_banks_that_cannot_grow_say_so():
     bank = Adapter(Perceptron())
-    state = bank.init(np.array([0]), 1)
-    for why, grow, size in (
-        (bank.why_no_new_components, bank.grow_components, 2),
-        (bank.why_no_new_features, bank.grow_features, np.array([0, 0])),
-    ):
-        assert "Perceptron" in why()
-        with pytest.raises(GrowthError, match="Perceptron"):
-            grow(state, size)
+    assert "Perceptron" in bank.why_no_new_components()
+    assert "Perceptron" in bank.why_no_new_features()
     for other in BANKS.values():
         assert other.why_no_new_components() is other.why_no_new_features() is None
 
 
 def test_ridge_does_not_grow_beyond_its_matrix():
     with pytest.raises(ValueError, match="at most 20000 feature columns"):
-        Ridge().grow_features(Ridge().init(np.array([0]), 1), np.zeros(20_001, dtype=int))
+        add_features(Ridge(), Ridge().init(np.array([0]), 1), np.zeros(20_001, dtype=int))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn.linear_model
+from helpers.banks import add_features
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -305,7 +306,7 @@ def test_random_features_where_they_are_of_use(binary, kind):
     assert states[0].scaling.directions.shape == (m, n_random)
     assert_states_close(*states)
     # More rows, and features that come later.
-    states = [found.grow_features(found.update(state, X, H), np.zeros(m + 2, int)) for state in states]
+    states = [add_features(found, found.update(state, X, H), np.zeros(m + 2, int)) for state in states]
     more = rng.normal(size=(300, m + 2))
     assert_states_close(*(found.update(state, more, H[:300]) for state in states))
 

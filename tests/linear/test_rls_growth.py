@@ -1,10 +1,12 @@
 """Recursive least squares with new targets and features, on bad data, and from disk."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse
+from helpers.banks import add_features, add_targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +52,7 @@ def test_new_targets_were_zero(seed, cut, kind, alpha):
     H[:cut, 1:] = 0.0
     bank = RLS(alpha=alpha, half_life=100.0, n_random_features=4)
     state = bank.update(bank.init(np.zeros(12, int), 1), X[:cut], H[:cut, :1])
-    grown = bank.grow_components(state, 3)
+    grown = add_targets(bank, state, 1, 3)
     known = bank.update(bank.init(np.zeros(12, int), 3), X[:cut], H[:cut])
     for weights in (grown.weights, known.weights, grown.intercepts, known.intercepts):
         assert (weights[..., 1:] == 0).all()
@@ -66,7 +68,7 @@ def test_new_sparse_features_were_zero(seed, cut, compressed, alpha):
     make = scipy.sparse.csr_array if compressed else np.array
     bank = RLS(alpha=alpha, half_life=100.0)
     got = learn_cut(
-        bank, make(X), H, cut, lambda state: bank.grow_features(state, np.zeros(12, int)), (make(X[:, :9]), H)
+        bank, make(X), H, cut, lambda state: add_features(bank, state, np.zeros(12, int)), (make(X[:, :9]), H)
     )
     assert_states_close(got, learn_cut(bank, make(X), H, cut))
 
@@ -83,7 +85,7 @@ def test_new_features_come_before_nominal_ones():
     # What is said of features that are known does not count: the state knows them best.
     misled = np.where(np.arange(11) == 4, 9, n_values)
     got = learn_cut(
-        bank, X, H, 150, lambda state: bank.grow_features(state, misled), (X[:, :9], H), n_values=n_values[:9]
+        bank, X, H, 150, lambda state: add_features(bank, state, misled), (X[:, :9], H), n_values=n_values[:9]
     )
     np.testing.assert_array_equal(got.scaling.kinds.n_values, n_values)
     assert_states_close(got, learn_cut(bank, X, H, 150, n_values=n_values))
@@ -96,7 +98,7 @@ def test_new_dense_features_are_learned(half_life):
     X[:600, 4:] = 0.0
     bank = RLS(alpha=0.3, n_random_features=0, half_life=half_life)
     before = bank.update(bank.init(np.zeros(4, int), 3), X[:600, :4], H[:600])
-    grown = bank.grow_features(before, np.zeros(6, int))
+    grown = add_features(bank, before, np.zeros(6, int))
     np.testing.assert_array_equal(grown.weights[:4], before.weights)
     np.testing.assert_array_equal(grown.extra_precision[:4], before.extra_precision)
     assert not grown.weights[4:].any()
@@ -114,7 +116,7 @@ def test_new_features_change_no_prediction(kind, n):
     bank = RLS(half_life=20.0, n_random_features=7)
     state = bank.init(np.zeros(12, int), 3)
     state = bank.update(state, X[:n], H[:n]) if n else state
-    grown = bank.grow_features(state, np.array([0] * 12 + [0, 3]))
+    grown = add_features(bank, state, np.array([0] * 12 + [0, 3]))
     before = bank.predict(bank.derive(state), X)
     after = bank.predict(bank.derive(grown), np.hstack([X, np.zeros((250, 2))]))
     np.testing.assert_allclose(after, before, atol=1e-12)
@@ -226,8 +228,8 @@ def test_nothing_given_is_changed(assert_pure, make, kind, n):
     assert_pure(bank.update, state, make(X), H)
     assert_pure(bank.update, state, make(X[:3]), H[:3])
     assert_pure(bank.forget, state, 0.5)
-    assert_pure(bank.grow_components, state, 5)
-    assert_pure(bank.grow_features, state, np.zeros(14, int))
+    assert_pure(partial(add_targets, bank), state, 3, 5)
+    assert_pure(partial(add_features, bank), state, np.zeros(14, int))
     np.testing.assert_array_equal(assert_pure(bank.predict, assert_pure(bank.derive, state), make(X)), before)
 
 

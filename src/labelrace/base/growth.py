@@ -195,26 +195,6 @@ def to_reorder(state: Any, features: IntArray, **sources: IntArray | None) -> Mo
     return Moves({**moved, **known.moves(after, features)}, after)
 
 
-def size_of(state: Any, axis: str) -> int | None:
-    """Return the size of an axis, as the arrays of a state have it; None if none has it."""
-    for each, value in zip(fields_of(state), state, strict=True):
-        if hasattr(value, "_fields"):
-            inside = next((name for name, _, known in map(_equated, each.marks) if known == axis), axis)
-            found = size_of(value, inside)
-            if found is not None:
-                return found
-        elif each.axes is not None and value is not None:
-            for part, size in zip(each.axes.split(), value.shape, strict=False):
-                name, _, more = part.partition("+")
-                if name == axis and (not more or more.isdigit()):
-                    return int(size) - int(more or 0)
-    return None
-
-
-def _equated(mark: Any) -> tuple[str, str, str]:
-    return mark.partition("=") if isinstance(mark, str) else ("", "", "")
-
-
 def is_declared(state_type: Any, *parts: str) -> bool:
     """Return whether the annotations of a state say what its fields are, but for the parts named."""
     for each in fields_of(state_type):

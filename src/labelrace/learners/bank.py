@@ -11,12 +11,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from labelrace.base import growth
 from labelrace.base.algorithm import Algorithm, Part
-from labelrace.base.feature_kinds import FeatureKinds, KindsLike
-from labelrace.base.growth import Moves
-from labelrace.exceptions import GrowthError
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.base.feature_kinds import KindsLike
+from labelrace.typing import AnyMatrix, FloatArray
 
 Task = Literal["classification", "regression"]
 S = TypeVar("S")
@@ -53,26 +50,9 @@ class Bank(Part[S]):
         """Return why learners that have seen nothing but 0 cannot be added; None if they can."""
         return None if self.is_declared else f"{self!r} cannot be given the past of a label that was always absent"
 
-    def grow_components(self, state: S, n_components: int) -> S:
-        """Make the state of ``n_components`` learners; the new ones, last, have seen no pseudo label but 0."""
-        if not self.is_declared:
-            raise GrowthError(f"The learners cannot become more: {self.why_no_new_components()}.")
-        return self.take(state, Moves({"t": growth.longer(growth.size_of(state, "t") or 0, n_components)}))
-
     def why_no_new_features(self) -> str | None:
         """Return why features cannot be added to a state; None if they can."""
         return None if self.is_declared else f"{self!r} is fixed to the features that it started with"
-
-    def grow_features(self, state: S, n_values: IntArray) -> S:
-        """Make the state of the same learners had they known more features, which were always 0."""
-        if not self.is_declared:
-            raise GrowthError(f"The learners cannot take new features: {self.why_no_new_features()}.")
-        known = growth.kinds_of(state) or FeatureKinds.numbers(0)
-        return self.take(state, growth.to_grow(state, known, FeatureKinds(n_values)))
-
-    def reordered(self, state: S, targets: IntArray | None, features: IntArray) -> S:
-        """Put targets and features in another order, the new first is the old ``features[0]``; None keeps targets."""
-        return self.take(state, growth.to_reorder(state, features, t=targets))
 
 
 class BankAlgorithm(Algorithm[S]):
