@@ -19,9 +19,8 @@ from sklearn.base import BaseEstimator
 
 from labelrace.base import parameters
 from labelrace.base.sparse import dense
-from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import rules
-from labelrace.decisions.monitor import Monitor
+from labelrace.decisions import monitoring, rules
+from labelrace.decisions.monitoring import Monitor
 from labelrace.evaluation import ModelSpec
 from labelrace.linear import scaling
 from labelrace.linear.scaling import ScalingState

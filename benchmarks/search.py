@@ -18,8 +18,7 @@ import labelrace
 from benchmarks.datasets import find_datasets
 from labelrace import BinaryRelevanceClassifier, HashedRACEClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.cli.options import argument
-from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import rules
+from labelrace.decisions import monitoring, rules
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.linear import blocks, rls, warm_up

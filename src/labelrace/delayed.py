@@ -18,11 +18,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import names as naming
-from labelrace.base import parameters
+from labelrace.base import naming, parameters
 from labelrace.base.fitted import Fitted
 from labelrace.base.locks import Writable, one_at_a_time
-from labelrace.base.names import NamedRows
+from labelrace.base.naming import NamedRows
 from labelrace.base.sparse import stacked
 from labelrace.exceptions import UnknownRowError
 from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike

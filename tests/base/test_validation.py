@@ -14,7 +14,7 @@ from sklearn.linear_model import Perceptron
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, RACEClassifier
-from labelrace.base import validation as inputs
+from labelrace.base import validation
 from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.sparse import dense
@@ -392,36 +392,36 @@ def test_unnamed_features_stay_unnamed(data):
 def test_numbers_of_values_of_nominal_features():
     names = np.array(["x", "y", "z"], dtype=object)
     for chosen in ([0, 2], [True, False, True], ["z", "x"], np.array(["x", "z"]), (-1, 0)):
-        assert inputs.categorical_kinds(chosen, 3, names).n_values.tolist() == [2, 0, 2]
-    assert inputs.categorical_kinds(CategoricalMask([5, 0, 1]), 3, None).n_values.tolist() == [5, 0, 2]
-    assert inputs.categorical_kinds(None, 3, None).n_values.tolist() == [0, 0, 0]
-    assert inputs.categorical_kinds("y", 3, names).n_values.tolist() == [0, 2, 0]
-    assert inputs.categorical_kinds(1, 3, None).n_values.tolist() == [0, 2, 0]
+        assert validation.categorical_kinds(chosen, 3, names).n_values.tolist() == [2, 0, 2]
+    assert validation.categorical_kinds(CategoricalMask([5, 0, 1]), 3, None).n_values.tolist() == [5, 0, 2]
+    assert validation.categorical_kinds(None, 3, None).n_values.tolist() == [0, 0, 0]
+    assert validation.categorical_kinds("y", 3, names).n_values.tolist() == [0, 2, 0]
+    assert validation.categorical_kinds(1, 3, None).n_values.tolist() == [0, 2, 0]
 
 
 def test_codes():
     kinds = FeatureKinds(np.array([2, 0, 2]))
     good = np.array([[0, -1.5, 3], [np.nan, np.nan, 2.0**16 - 1]])
-    inputs.check_codes(good, kinds)
-    inputs.check_codes(sparse.csr_array(good), kinds)
-    inputs.check_codes(-good, FeatureKinds.numbers(3))
+    validation.check_codes(good, kinds)
+    validation.check_codes(sparse.csr_array(good), kinds)
+    validation.check_codes(-good, FeatureKinds.numbers(3))
     for code in (-1.0, 0.5, 2.0**16):
         for column in (0, 2):
             bad = good.copy()
             bad[0, column] = code
             for X in (bad, sparse.csr_array(bad)):
                 with pytest.raises(ValueError, match="in a column of categorical_features"):
-                    inputs.check_codes(X, kinds)
+                    validation.check_codes(X, kinds)
 
 
 def test_finite_numbers():
     good = np.array([[0.0, np.nan], [1.0, -2.0]])
     for X in (good, sparse.csr_array(good)):
-        inputs.check_finite(X, allow_missing=True)
+        validation.check_finite(X, allow_missing=True)
         with pytest.raises(ValueError, match="X contains NaN"):
-            inputs.check_finite(X, allow_missing=False)
+            validation.check_finite(X, allow_missing=False)
         with pytest.raises(ValueError, match="X contains infinity"):
-            inputs.check_finite(X * np.inf if sparse.issparse(X) else np.fmax(X, np.inf), allow_missing=True)
+            validation.check_finite(X * np.inf if sparse.issparse(X) else np.fmax(X, np.inf), allow_missing=True)
 
 
 def test_data_frames_with_some_sparse_columns(data):

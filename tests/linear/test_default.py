@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
-from labelrace.decisions import histogram, rules
-from labelrace.decisions import monitor as monitoring
+from labelrace.decisions import histogram, monitoring, rules
 from labelrace.linear.classifier import LabelRace
 from labelrace.linear.rls import RLS
 

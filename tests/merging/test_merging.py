@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import labelrace
-from labelrace.decisions import monitor as monitoring
+from labelrace.decisions import monitoring
 from labelrace.exceptions import MergeError
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate

@@ -22,8 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from labelrace.base import labels, parameters
-from labelrace.base import validation as inputs
+from labelrace.base import labels, parameters, validation
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.alignment import check_same_algorithm
 from labelrace.base.declared_parameters import DeclaredParameters
@@ -125,7 +124,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     def _first_batch(self, X: Any, y: Any) -> tuple[Fitted, Batch]:
         """Check a first batch; return it with what knows its columns and has learned nothing."""
         info = EstimatorInfo(type(self).__name__, self._algorithm(0))
-        batch = inputs.first_batch(
+        batch = validation.first_batch(
             X, y, info, label_names=self.label_names, categorical_features=self.categorical_features
         )
         # Drawn when the batch is known to be in order: a refused one takes nothing from a generator.
@@ -139,7 +138,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         fitted = self._fitted
         self._check_unchanged(fitted)
         info = EstimatorInfo(type(self).__name__, fitted.algorithm)
-        return fitted, inputs.next_batch(X, y, fitted.schema, info)
+        return fitted, validation.next_batch(X, y, fitted.schema, info)
 
     @one_writer
     def add_labels(self, new: int | Sequence[str]) -> Self:
@@ -179,7 +178,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         self
         """
         fitted = self.fitted
-        self._fitted = fitted.reset_features(inputs.feature_columns(columns, fitted.schema.n_features))
+        self._fitted = fitted.reset_features(validation.feature_columns(columns, fitted.schema.n_features))
         return self
 
     @one_writer
@@ -365,14 +364,14 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     def predict_row(self, row: AnyMatrix) -> list[bool]:
         """Decide the labels of one row that is known to have the model's columns: a (1, m) array of finite floats."""
         fitted = self.fitted
-        rows = inputs.in_range(row, fitted.schema)
+        rows = validation.in_range(row, fitted.schema)
         present: list[bool] = fitted.algorithm.predict(fitted.derived, rows)[0].tolist()
         return present
 
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
         """Check rows to be predicted; return them with what the model knows at this moment."""
         fitted = self.fitted
-        return fitted, inputs.known_rows(X, fitted.schema, EstimatorInfo(type(self).__name__, fitted.algorithm))
+        return fitted, validation.known_rows(X, fitted.schema, EstimatorInfo(type(self).__name__, fitted.algorithm))
 
     # --- What is known ------------------------------------------------------------------------------------------------
 

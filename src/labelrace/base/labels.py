@@ -1,7 +1,7 @@
 """The labels of a batch: a matrix of 0 and 1, with the names of its columns if they have any.
 
 They come as a matrix, dense or sparse, as a data frame or as sets of names. A later batch may bring labels that the
-model does not know: they come behind those that it knows.
+model does not know: they come behind those that it knows, and the state grows by them (`labelrace.base.growth`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.multiclass import type_of_target
 
-from labelrace.base import limits
-from labelrace.base import names as naming
-from labelrace.base.names import NamedRows
+from labelrace.base import limits, naming
+from labelrace.base.naming import NamedRows
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import canonical, why_malformed, with_values
 from labelrace.typing import AnyMatrix, Array, FloatArray

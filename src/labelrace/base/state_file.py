@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import safetensors
 
-from labelrace.base import limits, model_file, registry
-from labelrace.base import names as naming
+from labelrace.base import limits, model_file, naming, registry
 from labelrace.base.categorical_mask import CategoricalMask
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted

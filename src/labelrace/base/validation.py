@@ -17,8 +17,7 @@ import scipy.sparse
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from labelrace.base import limits
-from labelrace.base import names as naming
+from labelrace.base import limits, naming
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.labels import first_labels, next_labels

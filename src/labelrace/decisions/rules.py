@@ -8,7 +8,7 @@ share of present labels among the scores of a bin is their *probability* (`label
 
 Before they are counted, scores are *adjusted*. A tenth of the row's best score is subtracted from all of its scores: a
 label that is far behind the best is rarely present, whatever its own score. And each label has an offset, which
-`labelrace.decisions.monitor` keeps.
+`labelrace.decisions.monitoring` keeps.
 
 =================== ==================================================================================================
 aim                 rule

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base import sparse
-from labelrace.base.names import NamedRows
+from labelrace.base.naming import NamedRows
 from labelrace.streams.dataset import row_count
 from labelrace.tables import Tagger
 from labelrace.tables.merge import as_one_batch

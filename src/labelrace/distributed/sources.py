@@ -264,7 +264,7 @@ def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
 
 def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
     """Yield features and named labels of a file: files may have other labels, in another order."""
-    from labelrace.base.names import NamedRows
+    from labelrace.base.naming import NamedRows
 
     names, batches = _rows_of(piece, size, as_tables=False, labels=labels)
     for X, Y in batches:

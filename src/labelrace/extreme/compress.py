@@ -2,7 +2,7 @@
 
 The weights are projected to the codes of the labels, the decoder is fitted to what the model predicts for recent rows,
 and the largest weights that both together do not give go to the table. Recent rows are kept for that from half of the
-budget on.
+budget on. `LabelRace.successor_state` (`labelrace.linear.classifier`) decides when.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labelrace.decisions.monitor import Monitor
+from labelrace.decisions.monitoring import Monitor
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder

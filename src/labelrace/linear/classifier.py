@@ -8,7 +8,7 @@ it the model becomes that of compressed labels (`labelrace.extreme.classifier`),
 *Missing labels have no effect on the weights*: their error is zero. Rows without a known label are left out.
 
 *Monitoring before learning.* Some rows of each batch are predicted before they are learned; of the rows of the exact
-start, the leave-one-out scores are taken. They are counted (`labelrace.decisions.monitor`): thresholds, offsets and
+start, the leave-one-out scores are taken. They are counted (`labelrace.decisions.monitoring`): thresholds, offsets and
 probabilities come from that. Their errors go to a detector (`labelrace.decisions.drift`); when it finds drift, most of
 the past is forgotten at once.
 
@@ -25,17 +25,15 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import missing_labels, parameters, threads
-from labelrace.base import validation as inputs
+from labelrace.base import missing_labels, parameters, threads, validation
 from labelrace.base.algorithm import Algorithm, Shares
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense_floats, with_last_rows
-from labelrace.decisions import drift, rules
-from labelrace.decisions import monitor as monitoring
-from labelrace.decisions.monitor import Monitor
+from labelrace.decisions import drift, monitoring, rules
+from labelrace.decisions.monitoring import Monitor
 from labelrace.decisions.rules import Rule
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import merge, rls, scaling
@@ -375,7 +373,7 @@ class LabelRaceClassifier(OnlineClassifier):
             In the order of the labels. The parts of each add up to its score.
         """
         parameters.check_whole("n_features", n_features, 1)
-        fitted, X = self._rows(inputs.one_row(x))
+        fitted, X = self._rows(validation.one_row(x))
         if X.shape[0] != 1:
             raise ValueError(f"x must be one row, got {X.shape[0]}.")
         return explain(fitted, X, labels, n_features)

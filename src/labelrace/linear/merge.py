@@ -39,10 +39,9 @@ from labelrace.base.alignment import align, join_schemas
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import dense
-from labelrace.decisions import drift
-from labelrace.decisions import monitor as monitoring
+from labelrace.decisions import drift, monitoring
 from labelrace.exceptions import MergeError
-from labelrace.linear import blocks as products
+from labelrace.linear import blocks
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned_rows import rows_of, with_rows
@@ -251,7 +250,7 @@ class Joint(NamedTuple):
         derived = bank.derive(self.state)
         Z = bank.transform(derived, X)
         start = bank.predict_transformed(derived, Z).astype(float) - self.state.intercepts
-        here, index = products.without_empty_columns(Z[:, self.touched])
+        here, index = blocks.without_empty_columns(Z[:, self.touched])
         for fraction in fractions:
             change = self._weights(fraction, index) - self.known[index]
             yield start + np.asarray(here @ change) + self._intercepts(fraction)

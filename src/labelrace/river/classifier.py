@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from labelrace.base import parameters, registry
-from labelrace.base import validation as inputs
+from labelrace.base import parameters, registry, validation
 from labelrace.base.estimator import OnlineClassifier
-from labelrace.base.names import NamedRows
+from labelrace.base.naming import NamedRows
 from labelrace.exceptions import GrowthError, LabelraceError
 from labelrace.river import rows
 from labelrace.river.rows import Columns, Named, Row
@@ -292,7 +291,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         """Read a row's features, and refuse what is not finite unless it is missing and may be."""
         named = rows.read_features(x)
         if not np.isfinite(named.values).all():
-            inputs.check_finite(named.values, allow_missing=self._allows_missing)
+            validation.check_finite(named.values, allow_missing=self._allows_missing)
         return named
 
     def _matrix(self, x: Any) -> AnyMatrix:

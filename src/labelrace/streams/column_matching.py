@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.names import columns_among, moved
+from labelrace.base.naming import columns_among, moved
 from labelrace.base.parameters import check_whole
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream

@@ -1,4 +1,7 @@
-"""The kind of a column, detected from its first cells: text, category, number, date, boolean, list or identifier."""
+"""The kind of a column, detected from its first cells: text, category, number, date, boolean, list or identifier.
+
+For the tagger. Tables of numbers and nominal codes, as streams have them, are typed in `labelrace.streams.table_files`.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.growth import SUM
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
+from labelrace.learners import design
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Numbers worked on at once: intermediate results of this size stay in the processor's cache.
@@ -57,11 +57,11 @@ def _starts(n_values: IntArray) -> IntArray:
 
 def update(counts: Counts, kinds: FeatureKinds, codes: AnyMatrix, H: AnyMatrix) -> Counts:
     """Count the rows of a batch with their 0/1 pseudo labels."""
-    absent = columns.missing(codes)
-    present = kinds.indicators(codes if absent is None else columns.without(codes, absent))
+    absent = design.missing(codes)
+    present = kinds.indicators(codes if absent is None else design.without(codes, absent))
     ones = counts.ones + dense(present.T @ H)
     total = counts.total + present.sum(axis=0)
-    return Counts(ones, total, columns.add_missing(counts.missing, absent, H))
+    return Counts(ones, total, design.add_missing(counts.missing, absent, H))
 
 
 def log_odds(counts: Counts, kinds: FeatureKinds, rows: FloatArray) -> LogOdds:
@@ -129,8 +129,8 @@ def _first_log_odds(counts: Counts, n_values: IntArray, rows: FloatArray) -> Flo
 
 def predict(odds: LogOdds, codes: AnyMatrix) -> FloatArray:
     """Add up the log odds of all features; what is missing adds nothing."""
-    absent = columns.missing(codes)
-    present = codes if absent is None else columns.without(codes, absent)
+    absent = design.missing(codes)
+    present = codes if absent is None else design.without(codes, absent)
     result = odds.kinds.indicators(present) @ odds.weights
     result += odds.constant
     if absent is not None:

@@ -29,7 +29,7 @@ from scipy.special import ndtr
 from labelrace.base.growth import SUM
 from labelrace.base.linalg import finite_squares
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
+from labelrace.learners import design
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Width of the bins of a feature that has one value in the first batch.
@@ -75,8 +75,8 @@ def with_shift(moments: Moments, X: AnyMatrix) -> Moments:
         shift = np.zeros(X.shape[1])
         shift[full] = with_shift(moments, dense(X[:, full])).shift
         return moments._replace(shift=shift)
-    absent = columns.missing(X)
-    present = X if absent is None else columns.without(X, absent)
+    absent = design.missing(X)
+    present = X if absent is None else design.without(X, absent)
     rows = len(X) if absent is None else np.maximum(len(X) - absent.sum(axis=0), 1)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = present.sum(axis=0) / rows
@@ -92,13 +92,13 @@ def _present_rows(moments: Moments, rows: FloatArray) -> FloatArray:
 
 def update(moments: Moments, X: AnyMatrix, H: AnyMatrix) -> Moments:
     """Add a batch with its 0/1 pseudo labels."""
-    H1 = columns.with_ones(H)
+    H1 = design.with_ones(H)
     sums, squares = _batch_sums(moments.shift, X, H1, None)
     missing = moments.missing
     # A missing value shows in the sums, which are much smaller than X: most batches need not be searched for one.
     if not np.isfinite(squares).all():
-        absent = columns.missing(X)
-        missing = columns.add_missing(missing, absent, H)
+        absent = design.missing(X)
+        missing = design.add_missing(missing, absent, H)
         sums, squares = _batch_sums(moments.shift, X, H1, absent)
     return Moments(moments.shift, moments.sums + sums, finite_squares(moments.squares + squares), missing)
 
@@ -108,7 +108,7 @@ def _batch_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """Sum values and squares over the rows of each pseudo label, passing over what is absent."""
     if scipy.sparse.issparse(X):
-        present = X if absent is None else columns.without(X, absent)
+        present = X if absent is None else design.without(X, absent)
         with np.errstate(over="ignore", invalid="ignore"):
             sums, squares = dense(present.T @ H1), dense((present * present).T @ H1)
         # What is far from zero is dense, however it is stored; multiplied out about zero, it would lose its digits.
@@ -119,7 +119,7 @@ def _batch_sums(
     with np.errstate(over="ignore", invalid="ignore"):
         Z = X - shift if shift.any() else X
         if absent is not None:
-            Z = columns.without(Z, absent)
+            Z = design.without(Z, absent)
         return Z.T @ H1, (Z * Z).T @ H1
 
 
@@ -138,7 +138,7 @@ def merge(one: Moments, other: Moments, other_rows: FloatArray) -> Moments:
     """Add two sums, about the first one's shift; ``other_rows`` counts the rows of the other one."""
     present = _present_rows(other, other_rows)
     sums, squares = _about((one.shift - other.shift)[:, None], other.sums, other.squares, present)
-    missing = columns.add_or_none(one.missing, other.missing)
+    missing = design.add_or_none(one.missing, other.missing)
     return Moments(one.shift, one.sums + sums, finite_squares(one.squares + squares), missing)
 
 
@@ -191,7 +191,7 @@ def _predict_density(odds: DensityOdds, X: AnyMatrix) -> FloatArray:
         result = add_up(odds, X, None)
         # Most batches need not be searched for missing values: one would make its row of the result NaN.
         if not np.isfinite(result).all():
-            if np.isnan(result[:, 0]).any() and (absent := columns.missing(X)) is not None:
+            if np.isnan(result[:, 0]).any() and (absent := design.missing(X)) is not None:
                 result = add_up(odds, X, absent)
             for row in np.flatnonzero(~np.isfinite(result).all(axis=1)):
                 result[row] = _bounded_odds(odds, dense(X[[row]])[0])
@@ -214,7 +214,7 @@ def _bounded_odds(odds: DensityOdds, x: FloatArray) -> FloatArray:
 def _density_dense(odds: DensityOdds, X: FloatArray, absent: FloatArray | None) -> FloatArray:
     Z = X - odds.shift if odds.shift.any() else X
     if absent is not None:
-        Z = columns.without(Z, absent)
+        Z = design.without(Z, absent)
     result = Z @ odds.linear
     result += (Z * Z) @ odds.quadratic
     result += odds.constant
@@ -232,7 +232,7 @@ def _density_sparse(odds: DensityOdds, X: AnyMatrix, absent: AnyMatrix | None) -
         missing = None if absent is None else absent[:, near]
         of_near = _density_sparse(_of_features(odds, near), X[:, near], missing)
         return of_near + _density_dense(_of_features(odds, far), _dense_part(X, far), _dense_part(absent, far))
-    present = X if absent is None else columns.without(X, absent)
+    present = X if absent is None else design.without(X, absent)
     result = present @ odds.linear + (present * present) @ odds.quadratic + odds.constant
     return result if absent is None else result - absent @ odds.at_shift
 
@@ -333,8 +333,8 @@ def _bin_log_odds(odds: BinnedOdds, component: int, values: FloatArray, index: A
 
 
 def _predict_binned(odds: BinnedOdds, X: AnyMatrix) -> FloatArray:
-    absent = columns.missing(X)
-    values = rounded(X if absent is None else columns.without(X, absent), odds.precision)
+    absent = design.missing(X)
+    values = rounded(X if absent is None else design.without(X, absent), odds.precision)
     add_up = _binned_sparse if scipy.sparse.issparse(X) else _binned_dense
     return np.column_stack([add_up(odds, c, values, absent) for c in range(len(odds.means))])
 

@@ -4,7 +4,7 @@ Each label has weights and, for each weight, a second number that grows with wha
 sure the model is of it, or how large its gradients were. A row changes the weights of the features that it has, for all
 labels by the same few products. Features are scaled as `race` scales them (`labelrace.linear.scaling`), without random
 features; there is an intercept, a feature that is always 1. Label sets are chosen as `race` chooses them
-(`labelrace.decisions.monitor`), from the scores that rows had before they were learned.
+(`labelrace.decisions.monitoring`), from the scores that rows had before they were learned.
 
 Cost: a row ``nnz(x) l``, to learn and to predict; the state ``2 m l``. Online; new labels and features start from
 nothing.
@@ -25,13 +25,11 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.decisions import monitor as monitoring
-from labelrace.decisions import rules
-from labelrace.decisions.monitor import Decision, Monitor
+from labelrace.decisions import monitoring, rules
+from labelrace.decisions.monitoring import Decision, Monitor
 from labelrace.exceptions import DivergenceError
 from labelrace.learners.design import with_ones
-from labelrace.linear import blocks as products
-from labelrace.linear import scaling
+from labelrace.linear import blocks, scaling
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
@@ -121,7 +119,7 @@ class LinearAlgorithm(Algorithm[State]):
 
     def _learn_batch(self, state: State, Z: AnyMatrix, Y: FloatArray) -> tuple[State, FloatArray, IntArray]:
         """Learn rows on a copy of what they touch; return also the scores that some of them had before."""
-        Z, touched = products.without_empty_columns(Z)
+        Z, touched = blocks.without_empty_columns(Z)
         before = [rows_of(array, touched) for array in (state.weights, state.extra_precision)]
         weights = np.vstack([before[0], state.intercepts])
         extra_precision = np.vstack([before[1], state.intercept_extra_precision])

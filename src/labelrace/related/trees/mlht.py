@@ -41,7 +41,7 @@ from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
+from labelrace.learners import design
 from labelrace.related.stacked_states import stack, unstack
 from labelrace.related.trees import label_statistics, tree
 from labelrace.related.trees.label_statistics import Leaf
@@ -168,7 +168,7 @@ class HoeffdingTree(Algorithm[State]):
         return float(leaf.rows) if self.by_rows else _in_order(leaf.mass)
 
     def _with_rows(self, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, kinds: FeatureKinds) -> Leaf:
-        counted = columns.with_ones(Y) if self.by_rows else Y
+        counted = design.with_ones(Y) if self.by_rows else Y
         statistics = label_statistics.update(leaf.statistics, X, counted.tocsc(), kinds, in_order=not self.by_rows)
         return Leaf(_added(leaf.mass, Y), leaf.rows + Y.shape[0], leaf.tried, statistics)
 

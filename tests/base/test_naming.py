@@ -13,7 +13,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelrace.base.feature_kinds import FeatureKinds
-from labelrace.base.names import NamedRows, aligned, as_array, feature_dicts, label_sets
+from labelrace.base.naming import NamedRows, aligned, as_array, feature_dicts, label_sets
 from labelrace.base.schema import Schema
 
 NAMES = st.text("abcdeé ", min_size=1, max_size=2)

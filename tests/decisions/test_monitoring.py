@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from labelrace.base import growth
 from labelrace.base.growth import Moves
-from labelrace.decisions import histogram, rules
-from labelrace.decisions import monitor as monitoring
-from labelrace.decisions.monitor import init_counts, update_counts
+from labelrace.decisions import histogram, monitoring, rules
+from labelrace.decisions.monitoring import init_counts, update_counts
 
 SHARES = (0.0, 0.5, 1.0)
 
