@@ -1,8 +1,8 @@
 """Models by name, for the command, the benchmarks and everybody who compares methods.
 
 A model of one's own joins them by `register_model`, by an entry point of the group ``labelrace.models``, or for once as
-``module:Class``. A method of the package has a line in `_MODELS` and, if its class is public, one in `PUBLIC_HOMES` and in
-``labelrace/__init__.py``.
+``module:Class``. A method of the package has a line in `_MODELS` and, if its class is public, one in `PUBLIC_HOMES`
+and one in ``labelrace/__init__.py``.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from labelrace.base.growth import Moves
 from labelrace.base.linalg import bounded_product
 from labelrace.base.sparse import dense
 from labelrace.exceptions import DivergenceError, DivergenceWarning
-from labelrace.learners import design as columns
+from labelrace.learners import design
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -221,7 +221,7 @@ class SGD(Bank[SGDState]):
 
     def _with_first_batch(self, state: SGDState, X: AnyMatrix, H: FloatArray) -> SGDState:
         """Take from the first batch what is fixed from then on: its size, what to fill in, the ranks of values."""
-        fill = columns.fill_values(X, state.kinds) if self.fill_missing else None
+        fill = design.fill_values(X, state.kinds) if self.fill_missing else None
         state = state._replace(first_batch_rows=float(len(H)), fill=fill)
         if self.nominal_coding == "cumulative" and not state.kinds.all_numeric:
             state = state._replace(ranks=_ranks(_design(state, X), H, state.kinds))
@@ -260,7 +260,7 @@ class SGD(Bank[SGDState]):
 
 def _design(state: SGDState, X: AnyMatrix) -> AnyMatrix:
     """Fill in missing values and code nominal features by indicators."""
-    return state.kinds.design(X if state.fill is None else columns.filled(X, state.fill))
+    return state.kinds.design(X if state.fill is None else design.filled(X, state.fill))
 
 
 def _ranks(X: AnyMatrix, H: FloatArray, kinds: FeatureKinds) -> IntArray:
@@ -268,8 +268,8 @@ def _ranks(X: AnyMatrix, H: FloatArray, kinds: FeatureKinds) -> IntArray:
     ranks = np.ones((X.shape[1], H.shape[1]), dtype=np.intp)
     counts, sums, total = np.asarray(X.sum(axis=0), dtype=float), X.T @ H, H.sum(axis=0)
     for _, indicators in kinds.value_groups:
-        count = columns.with_first(counts[indicators], np.array(float(len(H))))[..., None]
-        of_value = np.where(count > 0, columns.with_first(sums[indicators], total), 0.0)
+        count = design.with_first(counts[indicators], np.array(float(len(H))))[..., None]
+        of_value = np.where(count > 0, design.with_first(sums[indicators], total), 0.0)
         # A value that does not occur has the mean of all rows: of the same sum, so that they tie to the last digit.
         overall = np.repeat(of_value.sum(axis=1, keepdims=True) / len(H), count.shape[1], axis=1)
         means = np.divide(of_value, count, out=overall, where=count > 0)
@@ -294,7 +294,7 @@ def _with_first_rank(ranks: IntArray) -> IntArray:
     """Put the rank of the first value before those of the others, ``(J, V - 1, k)``."""
     n_values = ranks.shape[1] + 1
     # The ranks 0 … V - 1 of a feature sum to V (V - 1) / 2.
-    return columns.with_first(ranks, np.array(n_values * (n_values - 1) // 2))
+    return design.with_first(ranks, np.array(n_values * (n_values - 1) // 2))
 
 
 def _at_origin(state: SGDState, coding: _Coding | None) -> FloatArray | float:
@@ -341,7 +341,7 @@ def _coded_change(coding: _Coding, sums: FloatArray, total: FloatArray) -> Float
     change = sums - coding.origin * total
     for indicators, ranks in coding.ranked:
         by_rank = np.empty(ranks.shape)
-        np.put_along_axis(by_rank, ranks, columns.with_first(sums[indicators], total), axis=1)
+        np.put_along_axis(by_rank, ranks, design.with_first(sums[indicators], total), axis=1)
         # A coded column sums the steps of all values that rank above it, and is 1 for each of them.
         coded = by_rank[:, :0:-1].cumsum(axis=1)[:, ::-1]
         of_rank = np.concatenate([np.zeros_like(coded[:, :1]), coded.cumsum(axis=1)], axis=1)
