@@ -1,5 +1,7 @@
 """Everything a model knows, as one value: an algorithm, the schema of its columns, and its state.
 
+Growing, learning, merging and the change to a successor each make a new one.
+
 Whatever changes a model makes a new `Fitted`; the model then has one reference to assign. So a call that fails leaves
 it as it was, and what another thread reads is always whole. Rows that come here are checked and in order.
 """
@@ -129,7 +131,7 @@ class Fitted:
         return predicted
 
     def predict_top(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
-        """List the ``k`` most likely labels of each row with tsuccessor probabilities, or all if there are fewer."""
+        """List the ``k`` most likely labels of each row with their probabilities, or all if there are fewer."""
         k = min(k, self.schema.n_labels)
         with np.errstate(**_SILENT):
             best = self.algorithm.predict_best(self.derived, rows, k)
@@ -144,7 +146,7 @@ class Fitted:
         return self._named(order, np.take_along_axis(likely, order, axis=1))
 
     def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
-        """Put the names of labels beside tsuccessor probabilities, row by row."""
+        """Put the names of labels beside their probabilities, row by row."""
         names = (self.schema.names_of(row) for row in labels)
         return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 

@@ -18,7 +18,8 @@ A field of a state says what its axes are, and what else is true of it:
 ``l`` are labels, ``m`` features; of these ``d`` are numeric and ``j`` nominal, with ``i`` indicators of their values,
 and ``M`` are the columns of the design, ``d + i``. Banks call their targets ``t``. Other names are a method's own, and
 do not move. A part that needs more is named with a function, as in ``take(state, moves, learners=bank.take)``.
-`labelrace.base.state_reader` checks files by the same annotations.
+`labelrace.base.state_reader` checks files by the same annotations. A batch with new labels or features comes here by
+`Fitted.grow` and `Algorithm.grow`, where a method adds what it draws.
 
 Examples
 --------
