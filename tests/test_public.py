@@ -24,7 +24,9 @@ PACKAGES = (
     *(f"labelrace.{name}" for name in ("checks", "evaluation", "measures", "report", "river", "streams")),
 )
 # The modules of the dependencies, and those of extras and development tools. (scikit-learn imports pandas if it can.)
-REQUIRED = {"numpy", "scipy", "sklearn", "pyarrow", "safetensors", "threadpoolctl", "typer", "rich", "jinja2", "pooch"}
+REQUIRED = {
+    "numpy", "scipy", "sklearn", "numba", "pyarrow", "safetensors", "threadpoolctl", "typer", "rich", "jinja2", "pooch",
+}  # fmt: skip
 EXTRA = {"matplotlib", "river", "pytest", "hypothesis", "yaml"}
 # Still without an example that runs. What has one now, or is no longer public, leaves this list.
 WITHOUT_EXAMPLE = {

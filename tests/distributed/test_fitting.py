@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import dask
 import numpy as np
 import pytest
@@ -41,13 +39,8 @@ def made(name):
 
 
 # Every model that is sums is merged in tests/merging. Here are those for which the order of labels, what is drawn, or
-# the last batch matters; with --all-models all of them.
+# the last batch matters.
 EXACT = ("RACE", "occ", "plst", "majority")
-if os.environ.get("LABELRACE_ALL_MODELS"):
-    EXACT += (
-        "RACE with ridge", "race-cls-fixed", "obr", "oecc", "ridge", "plst-meka", "cplst", "faie", "cssp", "moplms",
-        "cca", "kcca", "cs", "cl", "negative",
-    )  # fmt: skip
 
 
 def sequential(model, parts):

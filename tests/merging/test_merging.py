@@ -63,7 +63,7 @@ def rows_of(seed, n=60):
     return rows, [{LABELS[j] for j in np.flatnonzero(row)} for row in Y]
 
 
-EXACT = [name for name in models.MODELS if is_exact(name)]
+EXACT = [name for name in models.ONLINE_MODELS if is_exact(name)]
 MODELS = {
     **{name: partial(made, name) for name in EXACT},
     "RACE": partial(labelrace.RACEClassifier, random_state=0),
@@ -93,7 +93,7 @@ def test_all_models_that_merge_exactly_are_here():
     expected = (
         "race-cls-fixed obr occ oecc ridge plst plst-meka cplst faie cssp moplms cca kcca cs cl majority negative"
     )
-    assert [name for name in expected.split() if name in models.MODELS] == EXACT
+    assert [name for name in expected.split() if name in models.ONLINE_MODELS] == EXACT
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_models_of_the_default_that_make_no_sense_together():
             dense.merge(other)
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", models.ONLINE_MODELS)
 def test_models_that_do_not_merge_say_so_whatever_their_columns_are(name):
     """Columns are put in order only for models that merge: others are refused before."""
     rows, labels = rows_of(0, 8)

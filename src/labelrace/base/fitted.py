@@ -1,9 +1,8 @@
 """Everything a model knows, as one value: an algorithm, the schema of its columns, and its state.
 
-Growing, learning, merging and the change to a successor each make a new one.
-
-Whatever changes a model makes a new `Fitted`; the model then has one reference to assign. So a call that fails leaves
-it as it was, and what another thread reads is always whole. Rows that come here are checked and in order.
+Growing, learning, merging and the change to a successor make a new `Fitted`; the model then has one reference to
+assign. So a call that fails leaves it as it was, and what another thread reads is always whole. Rows that come here are
+checked and in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From scores to label sets: one rule for each aim, read off the histograms of recent scores.
 
-For the default, compressed labels and the linear models of `labelrace.related`; other methods decide in their `predict`,
-by default where a score is positive.
+For the default, compressed labels and the linear models of `labelrace.related`. Other methods decide in `predict`, by
+default where a score is positive.
 
 Three things are read off a histogram (`labelrace.decisions.histogram`). The *threshold* is the score with about as many
 scores above it as there are labels present: the predicted label cardinality is then near that of the stream. How near,
