@@ -38,16 +38,34 @@ from helpers.models import *  # noqa: E402, F403
 
 # Folders and files whose tests start processes, browsers and clusters, or go through many cases.
 SLOW = (
+    "base/test_interrupts.py",
+    "base/test_state_file.py",
+    "base/test_threads.py",
     "benchmarks",
     "checks",
     "cli",
     "distributed",
     "documents",
+    "evaluation/test_experiment.py",
     "examples",
     "fuzz",
     "golden",
+    "linear/test_interrupted.py",
+    "merging",
+    "related/compression",
+    "related/neighbours",
+    "related/trees",
     "report/test_browser.py",
+    "river",
     "smoke",
+    "streams/test_arff_properties.py",
+    "streams/test_fuzz_formats.py",
+    "streams/test_hostile.py",
+    "streams/test_stream_memory.py",
+    "streams/test_write.py",
+    "tables/test_fuzz.py",
+    "tables/test_interrupted.py",
+    "tables/test_merge.py",
 )
 
 
@@ -56,12 +74,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-models", action="store_true", help="run the tests of every model over all of them")
 
 
+def is_slow(path: Path) -> bool:
+    """Return whether a folder or file is among the slow ones."""
+    return any(path.is_relative_to(Path(__file__).parent / name) for name in SLOW)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out slow files before they are imported, where slow tests are not wanted."""
+    return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow folders as slow."""
-    tests = Path(__file__).parent
-    slow = [tests / name for name in SLOW]
     for item in items:
-        if any(item.path.is_relative_to(path) for path in slow):
+        if is_slow(item.path):
             item.add_marker(pytest.mark.slow)
 
 

@@ -166,9 +166,3 @@ def test_growth_knows_values_that_came_later():
     moves = growth.to_grow(state(), old, new, l=(2, 2))
     assert moves.kinds.n_values.tolist() == [0, 3, 2, 0]
     assert "l" not in moves.sources
-
-
-def test_sizes():
-    assert growth.size_of(state(), "l") == 2
-    assert growth.size_of(Inner(np.zeros(4), None), "t") == 3
-    assert growth.size_of(Inner(np.zeros(4), None), "z") is None

@@ -86,7 +86,7 @@ def test_the_walk_counts_calls_of_our_functions_alone():
     with walk.recorded() as steps:
         sorted([3, 1, 2], key=lambda value: -value)
         model.partial_fit(X, Y)
-    assert "base/estimator:partial_fit" in map(str, steps[:2])  # the lock comes first
+    assert "base/estimator:partial_fit" in map(str, steps[:4])  # the lock comes first
     calls, files, changes = walk.Counts.of(steps)
     assert files <= changes + 1 < calls
     assert not any(step.file.startswith("..") or "numpy" in step.file for step in steps)
