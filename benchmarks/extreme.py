@@ -289,7 +289,7 @@ def compression(
     """
     whole, values = _run(source, make_model("race", max_memory="100GB", random_state=0))
     weights = whole._fitted.state.learners
-    size: Any = memory or 0.4 * weights.in_use * len(weights.intercepts)
+    size: Any = memory or 0.4 * weights.n_used_columns * len(weights.intercepts)
     runs = {"uncompressed": values}
     for kind in ("race", "race-hashed"):
         runs[kind] = _run(source, make_model(kind, max_memory=size, random_state=0))[1]

@@ -30,7 +30,7 @@ MANY = 10_000_000
 
 # What is taken away: where a part of the design is, its name there, and what takes its place.
 PARTS: dict[str, tuple[Any, str, Any]] = {
-    "exact start": (warm_up, "EXACT_ROWS", 64),
+    "exact start": (warm_up, "MAX_EXACT_ROWS", 64),
     "marginal precision": (blocks, "marginal_precision", lambda precision, q, squares: precision + squares),
     "hinge": (rls, "_learn_block", lambda *block, binary, learn=rls._learn_block: learn(*block, binary=False)),
     "generations": (rls.RLS, "_with_recent_labels", lambda bank, state, H: state),

@@ -7,14 +7,14 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelrace.extreme.blocks import CodeBlock
+from labelrace.extreme.blocks import CompiledSparseBlock
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.sampled_from([0.0, 0.1, 0.6]))
 def test_products_are_those_of_the_dense_matrix(seed, n, density):
     rng = np.random.default_rng(seed)
     Z = scipy.sparse.random_array((n, 20), density=density, format="csr", dtype=np.float32, rng=rng)
-    dense, block = Z.toarray().astype(float), CodeBlock(Z)
+    dense, block = Z.toarray().astype(float), CompiledSparseBlock(Z)
     touched = np.flatnonzero((dense != 0).any(axis=0))
     np.testing.assert_array_equal(block.touched, touched)
     np.testing.assert_allclose(block.squares, np.square(dense).sum(axis=0)[touched], rtol=1e-6)

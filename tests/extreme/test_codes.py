@@ -19,7 +19,7 @@ def murmur(number, salt):
 
 @pytest.mark.parametrize("n_components", [1, 2, 7, 16])
 def test_a_label_has_a_pseudo_label_in_each_half(n_components):
-    A = codes.matrix(300, n_components).toarray()
+    A = codes.encoder_matrix(300, n_components).toarray()
     expected = np.zeros((300, n_components))
     first = n_components // 2
     for label in range(300):
@@ -34,10 +34,10 @@ def test_a_label_has_a_pseudo_label_in_each_half(n_components):
 
 def test_rows_have_the_sum_of_their_labels_codes():
     Y = scipy.sparse.random_array((20, 500), density=0.02, format="csr", rng=np.random.default_rng(0))
-    np.testing.assert_allclose(codes.encode(Y, 8), Y @ codes.matrix(500, 8).toarray())
+    np.testing.assert_allclose(codes.encode(Y, 8), Y @ codes.encoder_matrix(500, 8).toarray())
 
 
 def test_pseudo_labels_and_signs_are_even():
-    A = codes.matrix(20_000, 40).tocsc()
+    A = codes.encoder_matrix(20_000, 40).tocsc()
     assert np.abs(np.diff(A.indptr) / 1000 - 1).max() < 0.15
     assert np.abs(A.sum(axis=0)).max() < 150

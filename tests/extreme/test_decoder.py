@@ -11,7 +11,7 @@ from labelrace.base.growth import Moves
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import search
-from labelrace.extreme.search import Rows, Searched
+from labelrace.extreme.search import Rows, SearchIndex
 from labelrace.linear.versioned_rows import VersionedRows
 
 K, L = 6, 700
@@ -67,7 +67,7 @@ def test_scores_are_those_of_least_squares(keep):
 @pytest.mark.parametrize("keep", [1.0, 0.9, 1e-7])
 def test_the_order_is_that_of_the_bounds(keep, monkeypatch):
     """Of all labels that have occurred, each once, though only those that were apart are sorted."""
-    monkeypatch.setattr(code_decoder, "_FEW_UNSORTED", 120)
+    monkeypatch.setattr(code_decoder, "_MIN_UNSORTED", 120)
     state, _, Y, _ = learned(keep, 12)
     bounds = code_decoder.bounds(np.asarray(state.sums))
     unchanged = state.order[~np.isin(state.order, state.unsorted)]
@@ -82,7 +82,7 @@ def test_bounds_hold():
     state = code_decoder.init(L, K)
     for seed in range(12):
         U, Y = some_rows(seed, 40)
-        lengths = code_decoder.queries(code_decoder.derive(state), U).lengths if seed else None
+        lengths = code_decoder.queries(code_decoder.derive(state), U).norms if seed else None
         state = code_decoder.update(state, U, Y, 0.9, lengths)
     derived = code_decoder.derive(state)
     queries = code_decoder.queries(derived, some_rows(97, 50)[0])
@@ -91,7 +91,7 @@ def test_bounds_hold():
         np.sqrt(derived.scale) * np.asarray(derived.sums)[:, -2:],
     )
     for bounds in (np.sqrt(np.sqrt(derived.scale) * counts[:, 0]), counts[:, 1]):
-        assert (scores <= queries.lengths[:, None] * bounds + 1e-5).all()
+        assert (scores <= queries.norms[:, None] * bounds + 1e-5).all()
     rare = (counts[:, 0] > 0) & (counts[:, 1] < 0.5 * np.sqrt(np.sqrt(derived.scale) * counts[:, 0]))
     assert rare.sum() > 100
 
@@ -132,12 +132,12 @@ def test_a_decoder_made_of_predictions_with_other_means():
     assert (shifts[::2] > -0.0301).all()
     assert (shifts[::2] < -0.001).mean() > 0.3
     # None is above its bound, and so the best are found.
-    bounds = queries.lengths[:, None] * code_decoder.bounds(np.asarray(moved.sums))
+    bounds = queries.norms[:, None] * code_decoder.bounds(np.asarray(moved.sums))
     assert (after <= bounds * 1.0001 + 1e-6).all()
     none = VersionedRows.taking(np.zeros((0, 8), np.int32)), VersionedRows.taking(np.zeros((16, 1), np.float32))
-    searched = Searched(derived, search.arrange(derived, moved), *none)
+    index = SearchIndex(derived, search.build_lists(derived, moved), *none)
     rows = Rows(queries, scipy.sparse.csr_array((25, 3), dtype=np.float32), np.zeros((3, 2)))
-    best = np.take_along_axis(after, search.find(searched, rows, 20).labels[:, :20], axis=1)
+    best = np.take_along_axis(after, search.find(index, rows, 20).labels[:, :20], axis=1)
     np.testing.assert_allclose(best, -np.sort(-after, axis=1)[:, :20], atol=1e-5)
 
 

@@ -46,16 +46,16 @@ def test_lists_are_those_of_plain_python(seed, sizes):
         for row in range(n):
             labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
             for feature in by_rarity(Z, row, precision)[:8]:
-                lists[feature] = (labels + lists[feature])[: postings.DEPTH]
-    expected = [lists[feature] + [-1] * (postings.DEPTH - len(lists[feature])) for feature in range(M)]
+                lists[feature] = (labels + lists[feature])[: postings.LABELS_PER_FEATURE]
+    expected = [lists[feature] + [-1] * (postings.LABELS_PER_FEATURE - len(lists[feature])) for feature in range(M)]
     np.testing.assert_array_equal(np.asarray(table) - 1, expected)
     precision = rng.integers(0, 5, M).astype(float)
     Z, _ = batch(rng, 5)
     rows = Z.indptr, Z.indices, Z.data, Z.indices
     for row in range(5):
-        offers = postings.offers_of_row(np.asarray(table), np.stack([precision, precision], axis=1), rows, row)
+        offers = postings.labels_from_postings(np.asarray(table), np.stack([precision, precision], axis=1), rows, row)
         known = [feature for feature in by_rarity(Z, row, precision) if precision[feature] > 0][:4]
-        wanted = [expected[feature][d] for d in range(postings.DEPTH) for feature in known]
+        wanted = [expected[feature][d] for d in range(postings.LABELS_PER_FEATURE) for feature in known]
         assert [label for label in offers if label >= 0] == [label for label in wanted if label >= 0]
 
 
@@ -73,10 +73,10 @@ def test_labels_in_another_order_and_features_that_stand_for_others():
 
 def test_two_models_offer_labels_by_turns():
     """Also where one of them has met fewer features, or none."""
-    lists = np.zeros((3, postings.DEPTH), np.int32)
+    lists = np.zeros((3, postings.LABELS_PER_FEATURE), np.int32)
     lists[0, :3], lists[1, :1] = [4, 2, 9], [7]
-    other = np.zeros((4, postings.DEPTH), np.int32)
-    other[0], other[3, :2] = np.arange(11, 11 + postings.DEPTH), [5, 6]
+    other = np.zeros((4, postings.LABELS_PER_FEATURE), np.int32)
+    other[0], other[3, :2] = np.arange(11, 11 + postings.LABELS_PER_FEATURE), [5, 6]
     joint = np.asarray(postings.merged(lists, VersionedRows.of(other)))
     assert joint[:2].tolist() == [[4, 11, 2, 12, 9, 13, 14, 15], [7, 0, 0, 0, 0, 0, 0, 0]]
     np.testing.assert_array_equal(joint[2:], other[2:])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import labelrace
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import postings, residual_table, search
-from labelrace.extreme.search import Rows, Searched
+from labelrace.extreme.search import Rows, SearchIndex
 from labelrace.linear.versioned_rows import VersionedRows
 
 K, M = 6, 40
@@ -21,9 +21,9 @@ def learned(seed, n_labels, n_batches=8, n=40, few_unsorted=60, n_recent=30):
     """Make a decoder whose labels are in all three lists: recent ones, unsorted ones, and the order."""
     rng = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(code_decoder, "_FEW_UNSORTED", few_unsorted)
-        patch.setattr(code_decoder, "_RECENT", n_recent)
-        patch.setattr(code_decoder, "_RECENT_WITH_POSTINGS", n_recent)
+        patch.setattr(code_decoder, "_MIN_UNSORTED", few_unsorted)
+        patch.setattr(code_decoder, "_MAX_RECENT", n_recent)
+        patch.setattr(code_decoder, "_MAX_RECENT_WITH_POSTINGS", n_recent)
         state = code_decoder.init(n_labels, K)
         for _ in range(n_batches):
             labels = np.minimum(rng.zipf(1.3, size=(n, 4)) - 1, n_labels - 1)
@@ -39,36 +39,42 @@ def prepared(seed, n_labels, n_rows=12, n_head=search.N_HEAD, **sizes):
     rng = np.random.default_rng(seed)
     state = learned(seed, n_labels, **sizes)
     decoder = code_decoder.derive(state)
-    lists = np.where(rng.random((M, postings.DEPTH)) < 0.7, rng.integers(1, n_labels + 1, (M, postings.DEPTH)), 0)
+    lists = np.where(
+        rng.random((M, postings.LABELS_PER_FEATURE)) < 0.7,
+        rng.integers(1, n_labels + 1, (M, postings.LABELS_PER_FEATURE)),
+        0,
+    )
     table = rng.normal(0, 0.2, (4096, 1)).astype(np.float32)
-    searched = Searched(
+    index = SearchIndex(
         decoder,
-        search.arrange(decoder, state, n_head),
-        VersionedRows.taking(lists.astype(np.int32) if n_labels > 2048 else np.zeros((0, postings.DEPTH), np.int32)),
+        search.build_lists(decoder, state, n_head),
+        VersionedRows.taking(
+            lists.astype(np.int32) if n_labels > 2048 else np.zeros((0, postings.LABELS_PER_FEATURE), np.int32)
+        ),
         VersionedRows.taking(table),
     )
     Z = scipy.sparse.random_array((n_rows, M), density=0.2, format="csr", dtype=np.float32, rng=rng)
     queries = code_decoder.queries(decoder, rng.normal(size=(n_rows, K)))
     extra_precision = rng.integers(0, 5, (M, 2)).astype(float)
-    return searched, Rows(queries, Z, extra_precision)
+    return index, Rows(queries, Z, extra_precision)
 
 
-def offers_of(searched, rows, row):
+def offered_by(index, rows, row):
     """List the labels that the four rarest features of a row offer, of each the newest first."""
     features = rows.Z.indices[rows.Z.indptr[row] : rows.Z.indptr[row + 1]]
-    lists, rarity = np.asarray(searched.postings), rows.extra_precision[:, 0]
+    lists, rarity = np.asarray(index.postings), rows.extra_precision[:, 0]
     rarest = sorted((f for f in features.tolist() if rarity[f] > 0), key=lambda f: (rarity[f], f))[:4]
-    return [lists[f, d] - 1 for d in range(postings.DEPTH) for f in rarest if lists[f, d]]
+    return [lists[f, d] - 1 for d in range(postings.LABELS_PER_FEATURE) for f in rarest if lists[f, d]]
 
 
-def naive_candidates(searched, rows, row, n_exact):
+def naive_candidates(index, rows, row, n_exact):
     """Take the best recent labels and the best of all, and put those that features offer behind the first ones."""
-    scores = code_decoder.all_scores(searched.decoder, rows.queries)[row]
-    are_offered = len(searched.postings) > 0
-    n_labels, pool = len(scores), searched.lists.labels[: searched.lists.sizes[0]]
-    size = 256 if n_labels <= 2048 else 32 if are_offered else 64
-    size = min(n_labels, max(size, n_exact + 12 if are_offered else n_exact))
-    has_occurred = np.asarray(searched.decoder.sums)[:, -2] > 0
+    scores = code_decoder.all_scores(index.decoder, rows.queries)[row]
+    uses_postings = len(index.postings) > 0
+    n_labels, pool = len(scores), index.lists.labels[: index.lists.sizes[0]]
+    size = 256 if n_labels <= 2048 else 32 if uses_postings else 64
+    size = min(n_labels, max(size, n_exact + 12 if uses_postings else n_exact))
+    has_occurred = np.asarray(index.decoder.sums)[:, -2] > 0
     others = np.flatnonzero(~has_occurred)[: max(size - len(pool), 0)]
     known = [*pool, *others]
     if len(known) < size:
@@ -76,8 +82,8 @@ def naive_candidates(searched, rows, row, n_exact):
     best = sorted(known, key=lambda j: -scores[j])[:size]
     exact = sorted(range(n_labels), key=lambda j: -scores[j])[:n_exact]
     best = sorted({*best, *(j for j in exact if has_occurred[j])}, key=lambda j: -scores[j])[:size]
-    if are_offered:
-        offered = list(dict.fromkeys(j for j in offers_of(searched, rows, row) if j not in best[: size - 12]))
+    if uses_postings:
+        offered = list(dict.fromkeys(j for j in offered_by(index, rows, row) if j not in best[: size - 12]))
         best = list(dict.fromkeys([*best[: size - 12], *offered, *best[size - 12 :]]))[:size]
     return best, scores
 
@@ -92,73 +98,73 @@ def naive_candidates(searched, rows, row, n_exact):
 )
 def test_candidates_are_those_of_the_definition(seed, n_labels, n_head, n_exact, n_recent):
     """In whatever list labels are, and wherever its head ends; with the weights of the table added."""
-    searched, rows = prepared(seed, n_labels, n_head=n_head, n_recent=n_recent)
-    found = search.find(searched, rows, n_exact)
+    index, rows = prepared(seed, n_labels, n_head=n_head, n_recent=n_recent)
+    found = search.find(index, rows, n_exact)
     for row in range(len(found.labels)):
-        expected, scores = naive_candidates(searched, rows, row, n_exact)
+        expected, scores = naive_candidates(index, rows, row, n_exact)
         labels = found.labels[row]
         assert len(set(labels.tolist())) == len(labels) == len(expected)
         # Which of nearly equal labels is the last depends on round-off.
         apart = sorted(set(labels.tolist()) ^ set(expected))
         assert len(apart) <= 2
         assert np.ptp(scores[apart]) < 1e-4 if apart else True
-        whole = scores[labels] + residual_table.scores(searched.table, rows.Z[[row]], labels[None])[0]
+        whole = scores[labels] + residual_table.scores(index.table, rows.Z[[row]], labels[None])[0]
         np.testing.assert_allclose(found.scores[row], whole - 0.1 * max(whole.max(), 0.0), atol=1e-4)
         assert (np.diff(found.scores[row]) <= 0).all()
 
 
 def test_some_rows_are_found_as_among_all():
-    searched, rows = prepared(0, 3000)
-    every, some = search.find(searched, rows), np.array([7, 2])
-    for part, of_all in zip(search.find(searched, rows, some=some), every, strict=True):
+    index, rows = prepared(0, 3000)
+    every, some = search.find(index, rows), np.array([7, 2])
+    for part, of_all in zip(search.find(index, rows, some=some), every, strict=True):
         np.testing.assert_array_equal(part, of_all[some])
 
 
 def test_the_precision_of_features_may_be_gathered():
-    searched, rows = prepared(0, 3000)
+    index, rows = prepared(0, 3000)
     touched, columns = np.unique(rows.Z.indices, return_inverse=True)
     gathered = rows._replace(extra_precision=rows.extra_precision[touched], columns=columns.astype(np.int32))
-    for one, other in zip(search.find(searched, rows), search.find(searched, gathered), strict=True):
+    for one, other in zip(search.find(index, rows), search.find(index, gathered), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_labels_that_bounds_rule_out_are_not_looked_at():
     """Were they, they would be the best by far: their sums are made huge after their bounds were taken."""
-    searched, rows = prepared(1, 700, n_head=0, n_recent=300)
-    decoder, lists = searched.decoder, searched.lists
+    index, rows = prepared(1, 700, n_head=0, n_recent=300)
+    decoder, lists = index.decoder, index.lists
     pool = lists.labels[: lists.sizes[0]]
     worst = np.sort(code_decoder.all_scores(decoder, rows.queries)[:, pool], axis=1)[:, -5]
     bounds = np.sqrt(decoder.scale) * code_decoder.bounds(np.asarray(decoder.sums))
-    is_ruled_out = (rows.queries.lengths[:, None] * bounds * 1.001 < worst[:, None]).all(axis=0)
+    is_ruled_out = (rows.queries.norms[:, None] * bounds * 1.001 < worst[:, None]).all(axis=0)
     ruled_out = np.setdiff1d(np.flatnonzero(is_ruled_out & (bounds > 0)), pool)
     assert len(ruled_out) > 20
     sums = decoder.sums.rows(ruled_out)
     sums[:, :K] = 1e6
     huge = decoder.sums.replaced(ruled_out, sums)
-    other = searched._replace(decoder=decoder._replace(sums=huge))
-    for one, two in zip(search.find(searched, rows, 5), search.find(other, rows, 5), strict=True):
+    other = index._replace(decoder=decoder._replace(sums=huge))
+    for one, two in zip(search.find(index, rows, 5), search.find(other, rows, 5), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
 def test_postings_beside_fewer_labels_than_they_may_offer():
     """As a file may hold them that nobody has written so."""
-    searched, rows = prepared(0, 3)
-    lists = np.random.default_rng(0).integers(0, 4, (M, postings.DEPTH)).astype(np.int32)
-    found = search.find(searched._replace(postings=VersionedRows.taking(lists)), rows)
+    index, rows = prepared(0, 3)
+    lists = np.random.default_rng(0).integers(0, 4, (M, postings.LABELS_PER_FEATURE)).astype(np.int32)
+    found = search.find(index._replace(postings=VersionedRows.taking(lists)), rows)
     assert [sorted(row) for row in found.labels.tolist()] == [[0, 1, 2]] * 12
 
 
 @pytest.mark.parametrize("n_labels", [40, 3000])
 def test_true_labels_replace_the_last_candidates(n_labels):
-    searched, rows = prepared(3, n_labels)
+    index, rows = prepared(3, n_labels)
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((12, n_labels)) < 3 / n_labels, 1.0, 0.0)
     Y[rng.random(Y.shape) < 0.05] = np.nan
     sparse = scipy.sparse.csr_array(Y)
-    scores = code_decoder.all_scores(searched.decoder, rows.queries)
-    labels, base, targets = search.to_learn(searched, rows, sparse)
+    scores = code_decoder.all_scores(index.decoder, rows.queries)
+    labels, base, targets = search.candidates_to_learn(index, rows, sparse)
     for row in range(12):
-        before, _ = naive_candidates(searched, rows, row, 0)
+        before, _ = naive_candidates(index, rows, row, 0)
         true = np.flatnonzero(Y[row] == 1)
         assert set(true) <= set(labels[row].tolist())
         missed = [label for label in true if label not in before]

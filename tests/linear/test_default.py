@@ -30,8 +30,8 @@ class Naive:
     def begin(self, X, Y):
         self.monitor, self.waiting = monitoring.init_counts(self.n_labels), []
         filled = np.where(np.isnan(Y), np.nanmean(np.vstack([Y, np.zeros_like(Y[:1]) * np.nan]), axis=0), Y)
-        self.learners, ridge = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
-        self.monitor = monitoring.update_counts(self.monitor, ridge.left_out(np.nan_to_num(filled)), Y)
+        self.learners, ridge = self.bank.fit_first_rows(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
+        self.monitor = monitoring.update_counts(self.monitor, ridge.leave_one_out_scores(np.nan_to_num(filled)), Y)
 
     def go_on(self, X, Y):
         scores = self.scores(X)
@@ -326,7 +326,7 @@ def test_labels_that_outgrow_the_memory_are_compressed(grows):
     batches = list(some_batches(18, [600, 300, 300], 15))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
     assert model.successor_state(state, schema_of(11)) is None
-    assert len(state.recent.indptr) == 88 + 300 + 1
+    assert len(state.recent_rows.indptr) == 88 + 300 + 1
     X, Y = batches[2]
     before = raw(model, state, X)
     if grows == "columns":

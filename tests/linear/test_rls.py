@@ -24,7 +24,7 @@ SIZES = st.lists(st.sampled_from([1, 2, 5, 40, 128, 300, 511, 600]), min_size=1,
 FORMS = pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
 KINDS = pytest.mark.parametrize("kind", ["sparse", "dense"])
 # How sparse blocks are multiplied.
-WAYS = {"dense": {"_DENSE": 0.0}, "sparse": {"_DENSE": 1.0}}
+WAYS = {"dense": {"_DENSE_SHARE": 0.0}, "sparse": {"_DENSE_SHARE": 1.0}}
 
 
 class Sparse:
@@ -190,7 +190,15 @@ def assert_states_close(one, other, rtol=1e-9):
     one, other = (
         state._replace(extra_precision=np.asarray(state.extra_precision) * state.decay) for state in (one, other)
     )
-    for name in ("alpha", "weights", "intercepts", "extra_precision", "intercept_extra_precision", "rows", "in_use"):
+    for name in (
+        "alpha",
+        "weights",
+        "intercepts",
+        "extra_precision",
+        "intercept_extra_precision",
+        "rows",
+        "n_used_columns",
+    ):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=1e-9, err_msg=name)
 
 
@@ -268,7 +276,7 @@ def test_textbook_on_dense_rows(seed, sizes, half_life, n_random, compressed, bi
     textbook = Textbook(0.3, half_life, lambda: Dense(4, n_random, 5), binary)
     for X, H in batches:
         textbook.learn(X, H)
-    with patch.object(rls, "_CLEARLY", 0.0):
+    with patch.object(rls, "_CLEARLY_BETTER", 0.0):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
 
@@ -286,7 +294,7 @@ def test_textbook_row_by_row(kind):
     textbook = Textbook(0.3, 100.0, lambda: Sparse(m) if kind == "sparse" else Dense(m, 3, 5), True)
     for X, H in batches:
         textbook.learn(X, H)
-    with patch.object(rls, "_CLEARLY", 0.0):
+    with patch.object(rls, "_CLEARLY_BETTER", 0.0):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
     assert state.is_recent_label.tolist() == [False, False, True]
@@ -397,14 +405,16 @@ def test_the_penalty_is_that_of_refitting_without_each_row(seed, n, noise, compr
     scores = [refitted(Z, H, alpha) for alpha in ALPHAS]
     errors = [np.square((np.clip(s, 0, 1) if binary else s) - H).sum() for s in scores]
     bank = RLS(binary=binary)
-    state, ridge = bank.start(
+    state, ridge = bank.fit_first_rows(
         bank.init(np.zeros(8, int), 3), (scipy.sparse.csr_array if compressed else np.array)(X), H
     )
     place = int(np.argmin(np.abs(1.25 * ALPHAS - state.alpha)))
     assert state.alpha == pytest.approx(1.25 * ALPHAS[place])
     assert errors[place] <= min(errors) * (1 + 1e-6)
-    np.testing.assert_allclose(ridge.left_out(H), refitted(Z, H, state.alpha), atol=1e-7)
-    np.testing.assert_allclose(ridge.left_out(H, np.array([1, 0])), refitted(Z, H, state.alpha)[[1, 0]], atol=1e-7)
+    np.testing.assert_allclose(ridge.leave_one_out_scores(H), refitted(Z, H, state.alpha), atol=1e-7)
+    np.testing.assert_allclose(
+        ridge.leave_one_out_scores(H, np.array([1, 0])), refitted(Z, H, state.alpha)[[1, 0]], atol=1e-7
+    )
 
 
 def test_every_penalty_is_the_best_somewhere():
@@ -457,7 +467,7 @@ def test_rows_one_by_one_begin_as_rows_at_once(make, kind):
     assert one_by_one.alpha == at_once.alpha
     assert_states_close(one_by_one, at_once)
     np.testing.assert_allclose(one_by_one.scaling.mean, at_once.scaling.mean)
-    assert one_by_one.warm_up.n_used == at_once.warm_up.n_used == 0
+    assert one_by_one.warm_up.n_fitted == at_once.warm_up.n_fitted == 0
     assert len(one_by_one.warm_up.values) == 0
 
 
@@ -467,12 +477,12 @@ def test_rows_are_kept_until_they_would_be_too_many():
     state, used = bank.init(np.zeros(12, int), 3), []
     for i in range(511):
         state = bank.update(state, X[i : i + 1], H[i : i + 1])
-        used.append(state.warm_up.n_used)
+        used.append(state.warm_up.n_fitted)
         assert len(state.warm_up.indptr) == i + 2
     assert sorted(set(used)) == [1, 2, 4, 8, 16, 32, 64, 128, 256]
-    assert bank.update(state, X[511:], H[511:]).warm_up.n_used == 0
-    assert learned(bank, [(X[:257], H[:257])]).warm_up.n_used == 0
-    assert learned(bank, [(X[:256], H[:256])]).warm_up.n_used == 256
+    assert bank.update(state, X[511:], H[511:]).warm_up.n_fitted == 0
+    assert learned(bank, [(X[:257], H[:257])]).warm_up.n_fitted == 0
+    assert learned(bank, [(X[:256], H[:256])]).warm_up.n_fitted == 256
 
 
 def test_transformed_rows_can_be_given():

@@ -32,7 +32,15 @@ def assert_states_close(one, other):
     one, other = (
         state._replace(extra_precision=np.asarray(state.extra_precision) * state.decay) for state in (one, other)
     )
-    for name in ("alpha", "weights", "intercepts", "extra_precision", "intercept_extra_precision", "rows", "in_use"):
+    for name in (
+        "alpha",
+        "weights",
+        "intercepts",
+        "extra_precision",
+        "intercept_extra_precision",
+        "rows",
+        "n_used_columns",
+    ):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-9, err_msg=name)
     np.testing.assert_array_equal(one.warm_up.target_values, other.warm_up.target_values)
 

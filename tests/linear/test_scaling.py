@@ -85,13 +85,13 @@ def test_indicators_are_of_length_one_together():
 def test_kind_is_told_by_the_share_of_non_zeros(make):
     X = np.zeros((10, 10))
     X[:, :3] = 1.0
-    assert scaling.start(make(X), np.zeros(10, int), 5, some_rng()).length == 0
-    assert scaling.start(make(np.vstack([X] + 9 * [0 * X])), np.zeros(10, int), 5, some_rng()).length == 0
+    assert scaling.start(make(X), np.zeros(10, int), 5, some_rng()).sqrt_n_columns == 0
+    assert scaling.start(make(np.vstack([X] + 9 * [0 * X])), np.zeros(10, int), 5, some_rng()).sqrt_n_columns == 0
     X[0, 3] = np.nan
     # Rows of zeros tell nothing.
     X = np.vstack([0 * np.nan_to_num(X), X])
     state = scaling.start(make(X), np.zeros(10, int), 5, some_rng())
-    assert state.length == pytest.approx(math.sqrt(10))
+    assert state.sqrt_n_columns == pytest.approx(math.sqrt(10))
     assert state.directions.shape == (10, 5)
     assert scaling.n_columns(state) == 15
 
@@ -99,7 +99,7 @@ def test_kind_is_told_by_the_share_of_non_zeros(make):
 def test_stored_zeros_are_zeros():
     X = scipy.sparse.csr_array((np.zeros(4), ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
     assert X.nnz == 4
-    assert scaling.start(X, np.zeros(2, int), 5, some_rng()).length == 0
+    assert scaling.start(X, np.zeros(2, int), 5, some_rng()).sqrt_n_columns == 0
 
 
 def test_an_outlier_changes_little():
@@ -114,7 +114,7 @@ def test_an_outlier_changes_little():
         assert (scaling.scale(learned) > scaling.scale(state)).all()
     # Where nothing has varied yet, nothing is an outlier.
     still = scaling.update(scaling.start(X, np.zeros(2, int), 0, some_rng()), np.ones((200, 2)))
-    np.testing.assert_allclose(np.sqrt(scaling.update(still, X).square / 200), X.std(axis=0))
+    np.testing.assert_allclose(np.sqrt(scaling.update(still, X).sum_squares / 200), X.std(axis=0))
 
 
 def test_outliers_and_empty_rows_among_the_first():
@@ -123,12 +123,14 @@ def test_outliers_and_empty_rows_among_the_first():
     spoilt[[3, 70, 199]] = [[1e6, -1e90, 7], [1e9, 1e9, 1e9], [-1e6, 0, 0]]
     spoilt = np.vstack([np.zeros((100, 3)), spoilt])
     found, clean = dense_state(spoilt), dense_state(X)
-    np.testing.assert_allclose(np.sqrt(found.square / found.rows)[:2], np.sqrt(clean.square / clean.rows)[:2], rtol=0.7)
+    np.testing.assert_allclose(
+        np.sqrt(found.sum_squares / found.rows)[:2], np.sqrt(clean.sum_squares / clean.rows)[:2], rtol=0.7
+    )
     np.testing.assert_allclose(found.mean[:2], clean.mean[:2], atol=20)
     # Rare values of otherwise constant columns are none.
     rare = np.full((300, 1), 5.0)
     rare[[7, 9]] = 6.0
-    np.testing.assert_allclose(dense_state(rare).square, 300 * rare.var())
+    np.testing.assert_allclose(dense_state(rare).sum_squares, 300 * rare.var())
 
 
 def test_columns_that_start_late_have_moments_from_then_on():
@@ -141,18 +143,18 @@ def test_columns_that_start_late_have_moments_from_then_on():
     state = scaling.update(state, batch)
     np.testing.assert_allclose(state.rows, [240, 30, 30])
     np.testing.assert_allclose(state.mean[1:], late.mean(axis=0))
-    np.testing.assert_allclose(state.square[1:], 30 * late.var(axis=0))
+    np.testing.assert_allclose(state.sum_squares[1:], 30 * late.var(axis=0))
 
 
 def test_moments_that_recent_rows_contradict_are_revised():
     rng = np.random.default_rng(0)
     wide, narrow = rng.normal(size=(600, 3)) * [1e3, 1, 1], rng.normal(size=(600, 3)) * [1, 1, 0.2]
     state = scaling.update(dense_state(wide), wide)
-    assert scaling.revised(state).recent_rows == 0
-    state = scaling.update(scaling.revised(state), narrow[:200])
-    assert scaling.revised(state) is state
-    state = scaling.revised(scaling.update(state, narrow[200:]))
-    np.testing.assert_allclose(np.sqrt(state.square / state.rows), [1, 1, 0.77], rtol=0.15)
+    assert scaling.with_recent_moments(state).recent_rows == 0
+    state = scaling.update(scaling.with_recent_moments(state), narrow[:200])
+    assert scaling.with_recent_moments(state) is state
+    state = scaling.with_recent_moments(scaling.update(state, narrow[200:]))
+    np.testing.assert_allclose(np.sqrt(state.sum_squares / state.rows), [1, 1, 0.77], rtol=0.15)
     np.testing.assert_allclose(state.rows, [256, 1800, 1800])
 
 
@@ -174,11 +176,11 @@ def test_columns_in_another_unit_are_scaled_anew():
     other[3, 1] = np.nan
     scaled = scaling.rescale(state, other)
     np.testing.assert_allclose(scaled.mean[:3], np.nanmean(other, axis=0)[:3], rtol=0.05, atol=20)
-    spread = np.sqrt(scaled.square / scaled.rows)
+    spread = np.sqrt(scaled.sum_squares / scaled.rows)
     np.testing.assert_allclose(spread[:3], [1000, 0.001, 1], rtol=0.5)
     # What has moved by less than chance may is as it was; so is everything where rows are few.
-    assert (scaled.mean[3], scaled.square[3]) == pytest.approx((state.mean[3], state.square[3]))
-    np.testing.assert_array_equal(scaling.rescale(state, other[:10]).square, state.square)
+    assert (scaled.mean[3], scaled.sum_squares[3]) == pytest.approx((state.mean[3], state.sum_squares[3]))
+    np.testing.assert_array_equal(scaling.rescale(state, other[:10]).sum_squares, state.sum_squares)
 
 
 @settings(max_examples=50, deadline=None)
@@ -197,7 +199,7 @@ def test_moments_are_those_of_weighted_rows(seed, sizes, forgetting, offset):
     rows, mean, variance = weighted_moments(batches, forgetting)
     np.testing.assert_allclose(state.rows, rows)
     np.testing.assert_allclose(state.mean, mean, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(state.square / state.rows, variance, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(state.sum_squares / state.rows, variance, rtol=1e-6, atol=1e-12)
 
 
 @FORMS
@@ -252,11 +254,11 @@ def test_missing_values_are_the_mean():
     means = np.nanmean(holed, axis=0)
     filled = np.where(holes, means, X)
     np.testing.assert_allclose(state.mean, means)
-    np.testing.assert_allclose(state.square, ((filled - means) ** 2).sum(axis=0))
+    np.testing.assert_allclose(state.sum_squares, ((filled - means) ** 2).sum(axis=0))
     np.testing.assert_allclose(scaling.transform(state, holed), scaling.transform(state, filled), atol=1e-12)
     again, known = scaling.update(state, holed), scaling.update(state, filled)
     np.testing.assert_allclose(again.mean, known.mean)
-    np.testing.assert_allclose(again.square, known.square)
+    np.testing.assert_allclose(again.sum_squares, known.sum_squares)
 
 
 def test_column_that_is_always_missing():
@@ -325,7 +327,9 @@ def test_features_that_were_zero(seed, before, after, n_random):
     np.testing.assert_allclose(transformed[:, m_new:], then[:, m_old:], atol=1e-12)
     np.testing.assert_array_equal(np.delete(transformed[:, :m_new], column, axis=1), 0)
     none = np.zeros(m_new)
-    known = grown._replace(rows=none, mean=none, square=none, recent_rows=0.0, recent_mean=none, recent_square=none)
+    known = grown._replace(
+        rows=none, mean=none, sum_squares=none, recent_rows=0.0, recent_mean=none, recent_sum_squares=none
+    )
     known = scaling.update(known, padded)
     for got, expected in zip(grown[1:], known[1:], strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)
@@ -350,7 +354,7 @@ def test_nothing_given_is_changed(assert_pure, make, share):
     X = rng.normal(size=(20, 10)) * (rng.random((20, 10)) < share)
     X[0, 0] = np.nan
     state = assert_pure(scaling.start, make(X), np.zeros(10, int), 3, some_rng())
-    assert bool(state.length) == (share > 0.5)
+    assert state.is_dense == (share > 0.5)
     learned = assert_pure(scaling.update, state, make(X))
     assert_pure(scaling.update, learned, make(X), 0.5)
     assert_pure(scaling.transform, learned, make(X))

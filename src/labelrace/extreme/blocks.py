@@ -1,8 +1,9 @@
-"""Blocks of sparse rows by kernels: the products that a step of the learners of codes is made of.
+"""Matrix products of one block of sparse rows, compiled by Numba, for the learners of codes.
 
-The step is that of `labelrace.linear.rls`. Its block has the entries sorted by column once: a column that occurs in
-``c`` of the rows costs ``c²`` for ``Z D⁻¹ Zᵀ`` and for ``diag(Zᵀ M⁻¹ Z)``, and most columns of sparse rows occur in
-few. That takes less than half of the time of SciPy's products, which took a fourth of learning compressed labels.
+They are those of `labelrace.linear.blocks.SparseBlock`. The entries are sorted by column once, as in CSC: a column that
+occurs in ``c`` of the rows costs ``c²`` for ``Z D⁻¹ Zᵀ`` and for ``diag(Zᵀ M⁻¹ Z)``, and most columns of sparse rows
+occur in few. That takes less than half of the time of SciPy's products, which were a fourth of the time to learn
+compressed labels.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from labelrace.extreme.kernels import kernel
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
 
-class CodeBlock:
-    """Rows in compressed form, with the attributes and methods of `labelrace.linear.blocks.SparseBlock`."""
+class CompiledSparseBlock:
+    """Rows in CSR form, with the attributes and methods of `labelrace.linear.blocks.SparseBlock`."""
 
     def __init__(self, z: AnyMatrix) -> None:
         self._n_rows = z.shape[0]
@@ -38,7 +39,7 @@ class CodeBlock:
 
 
 @kernel
-def _by_column(starts: Any, columns: Any, values: Any, n_columns: Any) -> Any:
+def _by_column(indptr: Any, columns: Any, values: Any, n_columns: Any) -> Any:
     """Sort the entries of rows by column.
 
     Returns
@@ -48,41 +49,41 @@ def _by_column(starts: Any, columns: Any, values: Any, n_columns: Any) -> Any:
     squares : array
         Sums of the squares of each.
     entries : tuple
-        Where the entries of each begin, and the last ones end; their rows, rising; and their values.
+        As in CSC: where the entries of each column start, and the last ones end; their rows, ascending; their values.
     """
-    n_entries, counts = starts[-1], np.zeros(n_columns, np.int64)
+    n_entries, counts = indptr[-1], np.zeros(n_columns, np.int64)
     for entry in range(n_entries):
         counts[columns[entry]] += 1
     n_touched = np.count_nonzero(counts)
-    touched, firsts, t, first = np.empty(n_touched, np.int64), np.empty(n_touched + 1, np.int64), 0, 0
+    touched, column_starts, t, first = np.empty(n_touched, np.int64), np.empty(n_touched + 1, np.int64), 0, 0
     for column in range(n_columns):
         if counts[column]:
-            touched[t], firsts[t], t = column, first, t + 1
-            # From here on, where the next entry of the column goes.
+            touched[t], column_starts[t], t = column, first, t + 1
+            # From here on, the position of the column's next entry.
             counts[column], first = first, first + counts[column]
-    firsts[n_touched] = first
+    column_starts[n_touched] = first
     rows, sorted_values, squares = np.empty(n_entries, np.int64), np.empty(n_entries, values.dtype), np.zeros(n_touched)
-    for row in range(len(starts) - 1):
-        for entry in range(starts[row], starts[row + 1]):
+    for row in range(len(indptr) - 1):
+        for entry in range(indptr[row], indptr[row + 1]):
             index = counts[columns[entry]]
             rows[index], sorted_values[index] = row, values[entry]
             counts[columns[entry]] = index + 1
     for t in range(n_touched):
-        for index in range(firsts[t], firsts[t + 1]):
+        for index in range(column_starts[t], column_starts[t + 1]):
             squares[t] += sorted_values[index] * sorted_values[index]
-    return touched, squares, (firsts, rows, sorted_values)
+    return touched, squares, (column_starts, rows, sorted_values)
 
 
 @kernel
 def _gram(entries: Any, variance: Any, n_rows: Any) -> Any:
     """Compute the lower triangle of ``Z D⁻¹ Zᵀ``; the rest is 0."""
-    firsts, rows, values = entries
+    column_starts, rows, values = entries
     product = np.zeros((n_rows, n_rows), values.dtype)
     for t in range(len(variance)):
-        of_column = values.dtype.type(variance[t])
-        for one in range(firsts[t], firsts[t + 1]):
-            scaled = values[one] * of_column
-            for other in range(firsts[t], one + 1):
+        column_variance = values.dtype.type(variance[t])
+        for one in range(column_starts[t], column_starts[t + 1]):
+            scaled = values[one] * column_variance
+            for other in range(column_starts[t], one + 1):
                 product[rows[one], rows[other]] += scaled * values[other]
     return product
 
@@ -90,12 +91,12 @@ def _gram(entries: Any, variance: Any, n_rows: Any) -> Any:
 @kernel
 def _quadratic(entries: Any, inverse: Any) -> Any:
     """Compute ``diag(Zᵀ M⁻¹ Z)``, of a symmetric inverse."""
-    firsts, rows, values = entries
-    diagonal = np.zeros(len(firsts) - 1)
+    column_starts, rows, values = entries
+    diagonal = np.zeros(len(column_starts) - 1)
     for t in range(len(diagonal)):
-        for one in range(firsts[t], firsts[t + 1]):
+        for one in range(column_starts[t], column_starts[t + 1]):
             diagonal[t] += values[one] * values[one] * inverse[rows[one], rows[one]]
-            for other in range(firsts[t], one):
+            for other in range(column_starts[t], one):
                 diagonal[t] += 2.0 * values[one] * values[other] * inverse[rows[one], rows[other]]
     return diagonal
 
@@ -103,11 +104,11 @@ def _quadratic(entries: Any, inverse: Any) -> Any:
 @kernel
 def _add_transposed(entries: Any, touched: Any, variance: Any, right: Any, out: Any) -> None:
     """Add ``D⁻¹ Zᵀ right`` to the rows of ``out`` that are touched."""
-    firsts, rows, values = entries
+    column_starts, rows, values = entries
     for t in range(len(touched)):
-        of_column, column = values.dtype.type(variance[t]), touched[t]
-        for entry in range(firsts[t], firsts[t + 1]):
-            scaled, row = values[entry] * of_column, rows[entry]
-            # Indices that are read outside of it let the loop be vectorised.
+        column_variance, column = values.dtype.type(variance[t]), touched[t]
+        for entry in range(column_starts[t], column_starts[t + 1]):
+            scaled, row = values[entry] * column_variance, rows[entry]
+            # The compiler vectorises this loop because the indices are read outside of it.
             for j in range(right.shape[1]):
                 out[column, j] += scaled * right[row, j]

@@ -1,21 +1,22 @@
 """Hashed RACE: online classification with labels by the million, in a given amount of memory.
 
-RACE with an encoder that is not stored, a decoder that is never formed, and a table of what they lose:
+RACE with an encoder that is not stored, a decoder whose coefficients are never computed for all labels, and a table
+of corrections:
 
 *Codes.* A label has two of ``k`` pseudo labels, and signs, by hashing (`labelrace.extreme.codes`). Linear learners
 predict them (`labelrace.linear.rls`).
 
 *Decoder.* Least squares from the codes that were predicted before a row was learned
-(`labelrace.extreme.decoder`). It finds the best labels of a row without looking at all.
+(`labelrace.extreme.decoder`). The best labels of a row are found without scoring all of them.
 
-*Residual table.* For ``R`` candidates of a row (`labelrace.extreme.search`), the best by the decoder, those that its
-rarest features offer (`labelrace.extreme.postings`) and when learning its true labels, a hash table of weights corrects
-the score (`labelrace.extreme.residual_table`).
+*Residual table.* For ``R`` candidates of a row (`labelrace.extreme.search`), the best by the decoder, those in the
+postings of its rarest features (`labelrace.extreme.postings`) and, when learning, its true labels, a hash table of
+weights corrects the score (`labelrace.extreme.residual_table`).
 
 *Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
 all labels (`labelrace.decisions.rules`): labels that are not among the candidates are not predicted, and are counted.
 
-*Missing labels* teach the table nothing. In the codes and the decoder they stand for what the decoder says of them.
+*Missing labels* do not change the table. The codes and the decoder learn the decoder's score in their place.
 
 Costs: a row with ``z`` non-zeros takes ``O(z (k + R))`` to learn, and memory is ``4 (k (m + l) + slots)`` bytes; no
 array of rows times labels is ever made, but by `decision_function` and `predict_proba`.
@@ -44,29 +45,29 @@ from labelrace.decisions.rules import Rule
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import merge, postings, residual_table, search
-from labelrace.extreme.blocks import CodeBlock
-from labelrace.extreme.search import Candidates, Rows, Searched
+from labelrace.extreme.blocks import CompiledSparseBlock
+from labelrace.extreme.search import Candidates, Rows, SearchIndex
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import rls
 from labelrace.linear.classifier import settings_of
-from labelrace.linear.explanation import Decoder
+from labelrace.linear.explanation import DecoderCoefficients
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.versioned_rows import VersionedRows
 from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-# Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for at
-# most: with these values thresholds follow a model that learns, without much noise.
-_MONITORED, _STANDS_FOR = 64, 2.0
-# Rows that are learned at once: the codes of all of them are predicted before.
-_CHUNK = 512
-# Labels of each list whose sums are collected beforehand to learn a chunk.
+# Largest number of rows of a chunk that are monitored, as scoring takes longer than learning, and the largest weight of
+# each in the counts: with these values thresholds follow a model that learns, without much noise.
+_MAX_MONITORED, _MAX_ROW_WEIGHT = 64, 2.0
+# Rows of a chunk, whose codes are all predicted before any of them is learned.
+_CHUNK_ROWS = 512
+# Labels in the head of each list, where a chunk is learned; see `search.build_lists`.
 _N_HEAD_TO_LEARN = 512
-# Share of the past that a chunk leaves at least.
-_LEAST_KEPT = 1e-9
-# Pseudo labels and slots: at least and at most; share of the memory for pseudo labels.
-_FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
-_FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
+# Smallest share of the past that is kept after a chunk.
+_MIN_KEPT = 1e-9
+# Smallest and largest number of pseudo labels, and their share of the memory; smallest and largest number of slots.
+_MIN_CODES, _MAX_CODES, _CODES_SHARE = 16, 128, 0.4
+_MIN_SLOTS, _MAX_SLOTS = 1 << 10, 1 << 24
 
 
 class Sizes(NamedTuple):
@@ -89,12 +90,12 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     cells = max_memory / 4.0
     # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
     cells -= 4.0 * n_columns + 2.0 * n_labels
-    # And the labels that it offers.
-    cells -= postings.DEPTH * n_columns if postings.enabled(n_labels) else 0.0
+    # And its postings.
+    cells -= postings.LABELS_PER_FEATURE * n_columns if postings.enabled(n_labels) else 0.0
     each = n_columns + n_labels
     if n_components is None:
-        n_components = int(min(max(_CODES_SHARE * cells / each, _FEWEST_CODES), _MOST_CODES)) // 2 * 2
-    n_slots = int(min(max(cells - n_components * each, _FEWEST_SLOTS), _MOST_SLOTS))
+        n_components = int(min(max(_CODES_SHARE * cells / each, _MIN_CODES), _MAX_CODES)) // 2 * 2
+    n_slots = int(min(max(cells - n_components * each, _MIN_SLOTS), _MAX_SLOTS))
     return Sizes(n_components, n_slots)
 
 
@@ -104,16 +105,16 @@ class State(NamedTuple):
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]  # the linear models of the pseudo labels
     decoder: code_decoder.State  # sums over predicted codes and labels
     table: Annotated[Array, "slots 1", "float", VersionedRows]  # the residual table
-    # Labels of the last rows of each feature, where labels are many and data is sparse; otherwise of no feature.
-    postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<l+1", VersionedRows]
+    # Labels of the last rows with each feature, where labels are many and data is sparse; otherwise empty.
+    postings: Annotated[IntArray, f"<=m {postings.LABELS_PER_FEATURE}", "<l+1", VersionedRows]
     counts: ScoreHistogram  # scores of candidates of monitored rows
-    # Labels of monitored rows that were not among their candidates, fading like the counts.
+    # Number of true labels of monitored rows that were not among their candidates, forgotten like the counts.
     n_missed: float
     drift: DriftState  # errors of recent batches
     n_drifts: float  # drifts found so far
 
     def why_malformed(self, size: Callable[[str], int]) -> str | None:
-        """Return why a file's arrays cannot be used: kernels read slots without asking whether there are any."""
+        """Return why a file's arrays cannot be used: kernels read slots without checking that there are any."""
         return None if len(self.table) else "a table without slots"
 
 
@@ -122,7 +123,7 @@ class Derived(NamedTuple):
 
     learners: rls.Derived
     extra_precision: Any  # of the learners
-    searched: Searched
+    search_index: SearchIndex
     rule: Rule
 
 
@@ -162,7 +163,7 @@ class HashedRace(BankAlgorithm[State]):
         return merge.merge(one, other, columns)
 
     def why_not_shared(self, state: State) -> str | None:
-        """Return why a model cannot be learned in shares: the tables of many shares have no sum."""
+        """Return why a model cannot be learned in shares: their tables cannot be added."""
         return "its labels are compressed, and what shares learn of these cannot be added well"
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
@@ -174,35 +175,35 @@ class HashedRace(BankAlgorithm[State]):
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
         with threads.limited(X.shape[0]):
             if learners is not None:
-                return self._continue(state._replace(learners=learners), X, Y, derived)
+                return self._learn_later_rows(state._replace(learners=learners), X, Y, derived)
             first, others = split_first_batch(X.shape[0])
-            begun = self._start(self.empty(state.learners.scaling.kinds, Y.shape[1]), X[first], Y[first])
-            return self._continue(begun, X[others], Y[others], None) if len(others) else begun
+            started = self._learn_first_rows(self.empty(state.learners.scaling.kinds, Y.shape[1]), X[first], Y[first])
+            return self._learn_later_rows(started, X[others], Y[others], None) if len(others) else started
 
-    def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Learn the first rows exactly; the decoder has the codes that each is predicted without itself."""
+    def _learn_first_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Learn the first rows exactly; the decoder learns from their leave-one-out codes."""
         filled = missing_labels.without_zeros(missing_labels.fill_with_means(Y))
         k = len(state.decoder.total)
         codes = hashed_codes.encode(filled, k)
-        learners, ridge = self.bank.start(state.learners, X, codes)
-        U = ridge.left_out(codes)
+        learners, ridge = self.bank.fit_first_rows(state.learners, X, codes)
+        U = ridge.leave_one_out_scores(codes)
         state = state._replace(
             learners=learners._replace(warm_up=WarmUp.of(X, Y)),
             decoder=code_decoder.update(state.decoder, U, filled),
         )
         derived = self.derive(state)
         Z, learners = self.bank.transform(derived.learners, X), state.learners
-        queries = code_decoder.queries(derived.searched.decoder, U)
-        found = search.find(derived.searched, Rows(queries, Z, learners.extra_precision))
+        queries = code_decoder.queries(derived.search_index.decoder, U)
+        found = search.find(derived.search_index, Rows(queries, Z, learners.extra_precision))
         lists = postings.update(state.postings, Z, learners.scaling.kinds, learners.extra_precision, Y)
         state = state._replace(postings=lists)
         return self._monitored(state, found, Y)._replace(drift=drift.init())
 
-    def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+    def _learn_later_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Learn a batch after the start, some rows at a time."""
-        for first in range(0, X.shape[0], _CHUNK):
-            here = slice(first, first + _CHUNK)
-            whole = X.shape[0] <= _CHUNK
+        for first in range(0, X.shape[0], _CHUNK_ROWS):
+            here = slice(first, first + _CHUNK_ROWS)
+            whole = X.shape[0] <= _CHUNK_ROWS
             parts = (X, Y) if whole else (X[here], Y[here])
             state = self._learn(state, *parts, derived if first == 0 else None)
         return state
@@ -211,52 +212,52 @@ class HashedRace(BankAlgorithm[State]):
         """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
         if derived is None:
             # Few rows are searched exactly here: short heads of lists are enough for them.
-            linear, searched = self.bank.derive(state.learners), self._searched(state, n_head=_N_HEAD_TO_LEARN)
+            linear, index = self.bank.derive(state.learners), self._search_index(state, n_head=_N_HEAD_TO_LEARN)
         else:
-            linear, searched = derived.learners, derived.searched
+            linear, index = derived.learners, derived.search_index
         n = X.shape[0]
         Z = self.bank.transform(linear, X)
         gathered = self.bank.gather(state.learners, Z)
         U = self.bank.predict_transformed(linear, gathered.Z, gathered.weights).astype(float)
         extra_precision, columns = gathered.extra_precision, gathered.entry_columns()
-        queries = code_decoder.queries(searched.decoder, U)
+        queries = code_decoder.queries(index.decoder, U)
         rows = Rows(queries, Z, extra_precision, columns)
-        before, n_monitored = state, min(n, _MONITORED)
+        before, n_monitored = state, min(n, _MAX_MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
-        found = search.find(searched, rows, some=some)
-        state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _STANDS_FOR))
+        found = search.find(index, rows, some=some)
+        state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _MAX_ROW_WEIGHT))
         if self.detects_drift and state.drift is not before.drift and drift.is_found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
             gathered = self.bank.gather(state.learners, Z)
         precision = state.learners.alpha + state.learners.decay * extra_precision[:, 0]
-        candidates = search.to_learn(searched, rows, Y)
+        candidates = search.candidates_to_learn(index, rows, Y)
         table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *candidates, precision, columns)
-        filled = self._filled(searched.decoder, queries, Y)
-        keep = max(self.bank.factor(n), _LEAST_KEPT)
+        filled = self._filled(index.decoder, queries, Y)
+        keep = max(self.bank.forgetting_factor(n), _MIN_KEPT)
         codes = hashed_codes.encode(filled, U.shape[1])
         kinds = state.learners.scaling.kinds
         return state._replace(
             postings=postings.update(state.postings, Z, kinds, extra_precision, Y, columns),
-            learners=self.bank.learn(state.learners, X, codes, gathered=gathered, sparse_block=CodeBlock),
-            decoder=code_decoder.update(state.decoder, U, filled, keep, queries.lengths),
+            learners=self.bank.learn(state.learners, X, codes, gathered=gathered, sparse_block=CompiledSparseBlock),
+            decoder=code_decoder.update(state.decoder, U, filled, keep, queries.norms),
             table=table,
         )
 
     def _filled(self, decoder: code_decoder.Derived, queries: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
-        """Put what the decoder says where labels are missing."""
+        """Fill in the decoder's scores where labels are missing."""
         missing = missing_labels.find(Y)
         if missing is None:
             return missing_labels.without_zeros(Y)
-        said = code_decoder.pair_scores(decoder, queries, missing.rows, missing.labels)
-        return missing_labels.without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
+        decoder_scores = code_decoder.pair_scores(decoder, queries, missing.rows, missing.labels)
+        return missing_labels.without_zeros(missing_labels.fill(Y, missing, np.clip(decoder_scores, 0.0, 1.0)))
 
     def find_candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = search.N_EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
         parts = []
-        for first in range(0, max(X.shape[0], 1), _CHUNK):
-            rows = self._rows(derived, X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK])
-            parts.append(search.find(derived.searched, rows, n_exact))
+        for first in range(0, max(X.shape[0], 1), _CHUNK_ROWS):
+            rows = self._rows(derived, X if X.shape[0] <= _CHUNK_ROWS else X[first : first + _CHUNK_ROWS])
+            parts.append(search.find(derived.search_index, rows, n_exact))
         return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _rows(self, derived: Derived, X: AnyMatrix) -> Rows:
@@ -264,10 +265,10 @@ class HashedRace(BankAlgorithm[State]):
         Z = self.bank.transform(derived.learners, X)
         with threads.limited(Z.shape[0]):
             U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-        return Rows(code_decoder.queries(derived.searched.decoder, U), Z, derived.extra_precision)
+        return Rows(code_decoder.queries(derived.search_index.decoder, U), Z, derived.extra_precision)
 
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
-        """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
+        """Count the scores of rows that are not learned yet, and their true labels that are no candidates."""
         labels = search.targets(found.labels, Y.indptr, Y.indices, Y.data)
         n_present = np.bincount(entry_rows(Y)[Y.data == 1], minlength=Y.shape[0])
         n_missed = n_present - (labels == 1).sum(axis=1)
@@ -280,7 +281,7 @@ class HashedRace(BankAlgorithm[State]):
         )
 
     def _forgotten(self, state: State, X: AnyMatrix) -> State:
-        """Forget what a drift has made wrong: the table, which corrects what is no longer so, altogether."""
+        """Forget most of what was learned, after a drift, and all of the table."""
         return state._replace(
             learners=self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT),
             decoder=code_decoder.forget(state.decoder, drift.KEPT),
@@ -295,25 +296,26 @@ class HashedRace(BankAlgorithm[State]):
 
     def encoder(self, state: State) -> AnyMatrix:
         """Return the projection of labels to pseudo labels, (l, k)."""
-        return hashed_codes.matrix(len(state.decoder.sums), len(state.decoder.total))
+        return hashed_codes.encoder_matrix(len(state.decoder.sums), len(state.decoder.total))
 
-    def decoder_of(self, derived: Derived, z: FloatArray, labels: IntArray) -> Decoder:
+    def decoder_coefficients(self, derived: Derived, z: FloatArray, labels: IntArray) -> DecoderCoefficients:
         """Return how the scores of labels follow from pseudo labels and from the features of a row."""
-        weights = residual_table.weights_of(derived.searched.table, np.flatnonzero(z), labels).astype(float)
-        return Decoder(*code_decoder.coefficients(derived.searched.decoder, labels), weights)
+        weights = residual_table.weights_of(derived.search_index.table, np.flatnonzero(z), labels).astype(float)
+        return DecoderCoefficients(*code_decoder.coefficients(derived.search_index.decoder, labels), weights)
 
     def derive(self, state: State) -> Derived:
-        """Solve for the decoder, arrange the labels for the search, and read the thresholds off the histogram."""
+        """Solve for the decoder, list the labels for the search, and compute the thresholds from the histogram."""
         # Single labels have no thresholds of their own here: the common one with the best F1 is used instead.
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = rules.make_rule(aim, state.counts, None, state.n_missed)
-        return Derived(self.bank.derive(state.learners), state.learners.extra_precision, self._searched(state), rule)
+        learners = self.bank.derive(state.learners)
+        return Derived(learners, state.learners.extra_precision, self._search_index(state), rule)
 
-    def _searched(self, state: State, n_head: int = search.N_HEAD) -> Searched:
-        """Solve for the decoder, and arrange the labels for the search."""
+    def _search_index(self, state: State, n_head: int = search.N_HEAD) -> SearchIndex:
+        """Solve for the decoder, and list the labels for the search."""
         decoder = code_decoder.derive(state.decoder)
-        lists = search.arrange(decoder, state.decoder, n_head)
-        return Searched(decoder, lists, VersionedRows.of(state.postings), VersionedRows.of(state.table))
+        lists = search.build_lists(decoder, state.decoder, n_head)
+        return SearchIndex(decoder, lists, VersionedRows.of(state.postings), VersionedRows.of(state.table))
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""
@@ -321,7 +323,7 @@ class HashedRace(BankAlgorithm[State]):
         chosen = rules.choose(derived.rule, found.scores)
         rows, columns = np.nonzero(chosen)
         labels = found.labels[rows, columns]
-        n_labels = len(derived.searched.decoder.sums)
+        n_labels = len(derived.search_index.decoder.sums)
         sets = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, labels)), shape=(X.shape[0], n_labels))
         return sets.tocsr()
 
@@ -331,10 +333,10 @@ class HashedRace(BankAlgorithm[State]):
         return found.labels[:, :k], rules.probabilities(derived.rule, found.scores[:, :k])
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""
+        """Compute the scores of all labels; those of labels that are no candidates are lowered below these."""
         rows = self._rows(derived, X)
-        found = search.find(derived.searched, rows, with_postings=False)
-        scores = code_decoder.all_scores(derived.searched.decoder, rows.queries).astype(float)
+        found = search.find(derived.search_index, rows, with_postings=False)
+        scores = code_decoder.all_scores(derived.search_index.decoder, rows.queries).astype(float)
         np.put_along_axis(scores, found.labels, -np.inf, axis=1)
         ahead = scores.max(axis=1, keepdims=True) - found.scores.min(axis=1, keepdims=True)
         scores -= np.maximum(np.where(np.isfinite(ahead), ahead, 0.0), 0.0)
@@ -357,22 +359,22 @@ class HashedRace(BankAlgorithm[State]):
     def take(self, state: State, moves: Moves) -> State:
         """Move labels and features; labels that were absent so far have their codes already.
 
-        Where numbers change, the table, which knows pairs by their numbers, is emptied.
+        Where the index of a known label or feature changes, the table, which hashes pairs of indices, is emptied.
         """
         taken: State = super().take(state, moves)
         labels = moves.source("l", len(state.decoder.sums))
-        if _keep_numbers(labels) and _keep_numbers(moves.source("m", len(state.learners.scaling.kinds))):
+        if _keeps_indices(labels) and _keeps_indices(moves.source("m", len(state.learners.scaling.kinds))):
             return taken
         lists = postings.renumbered(taken.postings, labels)
         return taken._replace(table=residual_table.init(len(state.table)), postings=lists)
 
     def reset_features(self, state: State, columns: IntArray) -> State:
-        """Forget what the learners know of features whose columns stand for others now; the table learns on."""
+        """Forget what the learners know of features whose columns were given to others; the table is not reset."""
         learners = self.bank.reset_features(state.learners, columns)
         return state._replace(learners=learners, postings=postings.reset(state.postings, columns))
 
 
-def _keep_numbers(source: IntArray | None) -> bool:
+def _keeps_indices(source: IntArray | None) -> bool:
     """Return whether entries of an axis stay where they were; new ones may come behind."""
     if source is None:
         return True
@@ -383,9 +385,9 @@ def _keep_numbers(source: IntArray | None) -> bool:
 class HashedRACEClassifier(OnlineClassifier):
     """Online multi-label classification with very many labels, in a given amount of memory.
 
-    Codes of labels by hashing, linear learners of the codes, a least-squares decoder that finds the best labels without
-    looking at all, and a hash table that corrects their scores. What `LabelRaceClassifier` becomes where its labels do
-    not fit its memory; use this one to have it from the start. See docs/extreme.md.
+    Codes of labels by hashing, linear learners of the codes, a least-squares decoder whose best labels are found
+    without scoring all of them, and a hash table that corrects their scores. What `LabelRaceClassifier` becomes where
+    its labels do not fit its memory; use this one to have it from the start. See docs/extreme.md.
 
     Parameters
     ----------
@@ -398,7 +400,7 @@ class HashedRACEClassifier(OnlineClassifier):
     half_life : float or None, default=8000.0
         Rows after which half of what was learned is forgotten; None for never.
     detect_drift : bool, default=True
-        Whether to forget nearly all when errors grow by more than chance.
+        Whether to forget most of what was learned when errors grow by more than chance.
     optimise : str, default="cardinality"
         What label sets are to be good at, as for `LabelRaceClassifier`; "macro_f1" is "micro_f1" here.
     alpha : float or "auto", default="auto"

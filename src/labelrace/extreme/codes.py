@@ -1,7 +1,8 @@
-"""Codes of labels by hashing: an encoder that is nothing but a function, however many labels there are.
+"""Codes of labels by hashing: an encoder that is a function and not stored, however many labels there are.
 
-The pseudo labels are cut into two halves. A label has one pseudo label in each, and a sign there, all of them bits of a
-hash of its number (Charikar, Chen and Farach-Colton, "Finding frequent items in data streams", 2002). So the projection
+The code of a label is its row of the encoder, and that of a row of data the sum of its labels' codes: its pseudo
+labels. These are cut into two halves. A label has one pseudo label in each, and a sign there, all of them bits of a
+hash of its index (Charikar, Chen and Farach-Colton, "Finding frequent items in data streams", 2002). So the projection
 ``A`` of `labelrace.race.encoder` has two entries of 1 or -1 in each row and is never stored, a label that appears later
 has its code already, and encoding costs as much as there are labels present.
 """
@@ -21,12 +22,12 @@ _HALVES = 2
 
 
 @kernel
-def hashed(number: Any, salt: Any) -> Any:
-    """Hash a whole number to 32 bits; ``salt`` chooses one of many functions.
+def hash32(number: Any, seed: Any) -> Any:
+    """Hash an integer to 32 bits; ``seed`` chooses one of many hash functions.
 
     The finaliser of MurmurHash3 (Appleby, 2011): each bit of the number changes about half of the bits.
     """
-    bits = np.uint32(np.uint32(number) + np.uint32(salt) * np.uint32(0x9E3779B9))
+    bits = np.uint32(np.uint32(number) + np.uint32(seed) * np.uint32(0x9E3779B9))
     bits ^= np.uint32(bits >> np.uint32(16))
     bits = np.uint32(bits * np.uint32(0x85EBCA6B))
     bits ^= np.uint32(bits >> np.uint32(13))
@@ -35,24 +36,24 @@ def hashed(number: Any, salt: Any) -> Any:
 
 
 @kernel
-def _entries(labels: Any, widths: Any) -> Any:
-    """Compute the pseudo labels of labels, one in each part of these widths, and their signs; (n, parts) each."""
+def _hash_codes(labels: Any, widths: Any) -> Any:
+    """Hash labels to one pseudo label in each part, of these widths, and a sign; (n, parts) each."""
     shape = len(labels), len(widths)
     columns, signs, first = np.empty(shape, np.int64), np.empty(shape), 0
     for part in range(len(widths)):
         for i in range(len(labels)):
-            bits = hashed(labels[i], part + 1)
+            bits = hash32(labels[i], part + 1)
             columns[i, part] = first + np.int64(bits >> np.uint32(1)) % widths[part]
             signs[i, part] = 1.0 - 2.0 * (bits & np.uint32(1))
         first += widths[part]
     return columns, signs
 
 
-def _entries_of(labels: IntArray, n_components: int) -> tuple[IntArray, FloatArray]:
+def _code_entries(labels: IntArray, n_components: int) -> tuple[IntArray, FloatArray]:
     """Compute the pseudo labels, (n, 2), and the signs of labels; with one pseudo label, (n, 1)."""
     parts = range(min(_HALVES, n_components))
     widths = np.array([(n_components + part) // len(parts) for part in parts], np.int64)
-    entries: tuple[IntArray, FloatArray] = _entries(labels.astype(np.int64, copy=False), widths)
+    entries: tuple[IntArray, FloatArray] = _hash_codes(labels.astype(np.int64, copy=False), widths)
     return entries
 
 
@@ -63,12 +64,12 @@ def encode(Y: AnyMatrix, n_components: int) -> FloatArray:
     --------
     >>> import numpy as np
     >>> Y = np.array([[1, 0, 1], [0, 0, 0]])
-    >>> bool((encode(Y, 4) == Y @ matrix(3, 4)).all())
+    >>> bool((encode(Y, 4) == Y @ encoder_matrix(3, 4)).all())
     True
     """
     Y = as_rows(Y)
     n = Y.shape[0]
-    columns, signs = _entries_of(Y.indices, n_components)
+    columns, signs = _code_entries(Y.indices, n_components)
     rows = entry_rows(Y)
     values = signs * Y.data[:, None]
     flat = rows[:, None] * n_components + columns
@@ -76,8 +77,8 @@ def encode(Y: AnyMatrix, n_components: int) -> FloatArray:
     return codes.reshape(n, n_components)
 
 
-def matrix(n_labels: int, n_components: int) -> AnyMatrix:
-    """Write the projection out, a sparse (l, k) array."""
-    columns, signs = _entries_of(np.arange(n_labels), n_components)
+def encoder_matrix(n_labels: int, n_components: int) -> AnyMatrix:
+    """Compute the encoder, or projection, ``A`` as a sparse (l, k) array."""
+    columns, signs = _code_entries(np.arange(n_labels), n_components)
     starts = np.arange(n_labels + 1) * columns.shape[1]
     return scipy.sparse.csr_array((signs.ravel(), columns.ravel(), starts), shape=(n_labels, n_components))

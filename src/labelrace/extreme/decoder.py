@@ -1,23 +1,24 @@
-"""A decoder fitted to predicted codes, which finds a row's best labels without looking at all of them.
+"""A decoder fitted to predicted codes, with bounds by which a row's best labels are found without scoring all.
 
 The decoder of `labelrace.race.decoder` is fitted to true pseudo labels ``U``. Where there are far more labels than
 pseudo labels, it is better to fit it to the values ``Û`` that the learners predict before they learn a row: what they
 cannot predict gets little weight. The sums are ``G = Σ ÛᵀÛ``, ``C = Σ YᵀÛ`` (l × k), the labels' counts ``N`` and
-``Σ û``, all fading alike, so that a label's score is the ridge regression
+``Σ û``, all forgotten at the same rate, so that a label's score is the ridge regression
 
     score_j = N_j/n + q · (C_j - N_j ū),    q = (û - ū) (G_c + ridge)⁻¹,    G_c = Σ (û - ū)ᵀ(û - ū).
 
-``C`` and ``N`` are stored divided by one running scale. So forgetting touches nothing, a batch changes the labels it
-has and no others, and a label that appears later costs a row of zeros.
+``C`` and ``N`` are stored divided by one common ``scale``. So forgetting changes only this number, a batch changes only
+the labels that it has, and a label that appears later is a row of zeros.
 
 *Bounds, by which `labelrace.extreme.search` finds the best labels exactly.* With an intercept beside the codes,
 ``a = (1, û)``, and ``M`` the sum of ``aᵀa`` with the ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy
-and Schwarz it is at most ``|a| |A_j|``, lengths by ``M⁻¹``. Of ``|A_j|`` two bounds are known without a product:
-``sqrt(N_j)``, as no fit explains more than all; and the sum of the lengths that the rows with the label had when they
-were learned, as ``M`` only grows, but for what fades, and with it ``A_j``. The second is kept beside the count. The
-state has the order of the labels by the smaller one, which survives forgetting. Labels that have been counted since it
-was made are few and are kept beside it, unsorted; it is made again when these are more than a sixteenth of all, so that
-a label's occurrence costs the same however many labels there are.
+and Schwarz it is at most ``|a| |A_j|``, with norms defined by ``M⁻¹``. For ``|A_j|`` two bounds need no matrix product:
+``sqrt(N_j)``, as a fit explains no more than the whole sum of squares; and the sum of the norms that the rows with the
+label had when they were learned, as ``M`` only grows, except by forgetting, which shrinks ``A_j`` as well. The second
+is stored next to the count. The state has the labels sorted by the smaller bound (``order``); forgetting does not
+change it. Labels that occurred since they were sorted are few and in a list of their own (``unsorted``); they are
+sorted in when they are more than a sixteenth of all, so that an occurrence of a label costs the same however many
+labels there are.
 
 Costs: memory is ``4 l (k + 2)`` bytes; a batch of ``n`` rows with ``y`` labels takes ``O(n k² + y k)``, the inverse
 ``O(k³)``.
@@ -34,21 +35,20 @@ from labelrace.extreme import postings
 from labelrace.linear.versioned_rows import VersionedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
-# have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
-# than that of a code of length 1: where few rows have been predicted, their codes are next to 0.
-_RIDGE, _LEAST_RIDGE = 1e-3, 1.0
-# Occurrences of labels that are remembered: candidates are taken from these first. Where features offer labels, too,
-# fewer are enough.
-_RECENT, _RECENT_WITH_POSTINGS = 4096, 2048
-# Labels that are unsorted before the order is made again: at least, and their share of all.
-_FEW_UNSORTED, _SHARE_UNSORTED = 4096, 16
-# Scale from which on it is multiplied into the sums.
-_LEAST_SCALE = 1e-12
-# Share of a label's count that stays where its scores are lowered.
-_LEAST_COUNT = 0.1
-# Scores computed at once.
-_CELLS = 1 << 22
+# The ridge is the first number times a code's mean sum of squares, plus the second: where few rows have been predicted,
+# their codes are close to 0. It is not relative to the variance, which is 0 where the first rows all have one code: the
+# scores of rows with another one would be rounding errors of single precision.
+_RELATIVE_RIDGE, _MIN_RIDGE = 1e-3, 1.0
+# Recent occurrences of labels that are kept, which candidates are taken from first; fewer where there are postings.
+_MAX_RECENT, _MAX_RECENT_WITH_POSTINGS = 4096, 2048
+# Unsorted labels up to which they are not sorted in: this number, or one in so many of all labels if that is larger.
+_MIN_UNSORTED, _UNSORTED_DIVISOR = 4096, 16
+# Scale below which the sums are multiplied by it.
+_MIN_SCALE = 1e-12
+# Smallest share of a label's count that is kept where its scores are lowered.
+_MIN_COUNT_SHARE = 0.1
+# Largest number of entries of the sums that are read at once.
+_MAX_CELLS = 1 << 22
 
 
 class State(NamedTuple):
@@ -56,20 +56,20 @@ class State(NamedTuple):
 
     gram: Annotated[FloatArray, "c c"]  # sums of products of predicted codes
     total: Annotated[FloatArray, "c"]  # sums of predicted codes
-    rows: float  # rows that the sums come from, forgotten ones less
+    rows: float  # number of rows in the sums, less what is forgotten
     scale: float  # what ``sums`` are to be multiplied by
-    # Of the rows that have a label: the sum of their predicted codes, their number, and the sum of their lengths, which
-    # is divided by the root of the scale only.
+    # Of the rows that have a label: the sum of their predicted codes, their number, and the sum of their norms. All are
+    # divided by ``scale``, the last one by its square root.
     sums: Annotated[Array, "l c+2", "float", VersionedRows]
-    order: Annotated[IntArray, "_r", "<l"]  # labels by falling bound, as it was when the order was made
-    unsorted: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, rising
-    recent: Annotated[IntArray, "_t", "<l"]  # labels of recent occurrences, the newest last
+    order: Annotated[IntArray, "_r", "<l"]  # labels by descending bound, as it was when the order was made
+    unsorted: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, ascending
+    recent_labels: Annotated[IntArray, "_t", "<l"]  # labels of recent occurrences, newest last
 
 
 class Derived(NamedTuple):
     """What scoring needs."""
 
-    # The inverse of the codes' covariance times the rows, the mean code, and the rows.
+    # The inverse of the codes' scatter matrix with the ridge, the mean code, and the number of rows.
     inverse: FloatArray
     mean: FloatArray
     rows: float
@@ -79,13 +79,13 @@ class Derived(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """Rows to be scored: ``score_j = weights · (C_j, N_j)``, (n, k + 1), and the lengths that bound it."""
+    """Rows to be scored: ``score_j = weights · (C_j, N_j)``, (n, k + 1), and the rows' norms, which bound it."""
 
     weights: Array
-    lengths: FloatArray
+    norms: FloatArray
 
 
-def _table(sums: FloatArray) -> Any:
+def _as_table(sums: FloatArray) -> Any:
     return VersionedRows.taking(sums.astype(np.float32))
 
 
@@ -97,87 +97,88 @@ def init(n_labels: int, n_components: int) -> State:
         total=np.zeros(k),
         rows=0.0,
         scale=1.0,
-        sums=_table(np.zeros((n_labels, k + 2))),
+        sums=_as_table(np.zeros((n_labels, k + 2))),
         order=none,
         unsorted=none,
-        recent=none,
+        recent_labels=none,
     )
 
 
-def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths: FloatArray | None = None) -> State:
+def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, norms: FloatArray | None = None) -> State:
     """Add rows with the codes ``U`` that were predicted for them; entries of the sparse ``Y`` are from 0 to 1.
 
-    ``lengths`` are those of `queries` before, if there are any.
+    ``norms`` are those that `queries` computed for them, if it was called.
     """
     state = forget(state, keep)
     state = state._replace(gram=state.gram + U.T @ U, total=state.total + U.sum(axis=0), rows=state.rows + len(U))
-    # What was long before is longer by what has faded; no row is longer than 1 where it is one of those learned.
-    lengths = _solved(state).lengths(U) if lengths is None else np.minimum(lengths / np.sqrt(keep), 1.0)
+    # Forgetting makes the norms of earlier rows larger; that of a row that is in the sums is at most 1.
+    norms = _solved(state).norms(U) if norms is None else np.minimum(norms / np.sqrt(keep), 1.0)
     touched, indices = np.unique(Y.indices, return_inverse=True)
     touched = touched.astype(np.intp)
     # The rows of Y, compressed, are the columns of its transpose.
     of_labels = scipy.sparse.csc_array((Y.data.astype(float), indices, Y.indptr), shape=(len(touched), Y.shape[0]))
     root = np.sqrt(state.scale)
-    more = of_labels @ np.column_stack([U / state.scale, np.full(len(U), 1.0 / state.scale), lengths / root])
+    sums_of_batch = of_labels @ np.column_stack([U / state.scale, np.full(len(U), 1.0 / state.scale), norms / root])
     table = VersionedRows.of(state.sums)
     before = table.rows(touched)
-    sums: Any = table.replaced(touched, (before + more).astype(np.float32), before)
-    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_n_recent(Y.shape[1]) :].astype(np.intp)
-    return _ordered(state._replace(sums=sums, recent=recent), touched)
+    sums: Any = table.replaced(touched, (before + sums_of_batch).astype(np.float32), before)
+    occurrences = np.concatenate([state.recent_labels, Y.indices[Y.data > 0]])
+    recent_labels = occurrences[-_n_recent(Y.shape[1]) :].astype(np.intp)
+    return _with_occurred(state._replace(sums=sums, recent_labels=recent_labels), touched)
 
 
 def _n_recent(n_labels: int) -> int:
-    """Return how many occurrences of labels are remembered."""
-    return _RECENT_WITH_POSTINGS if postings.enabled(n_labels) else _RECENT
+    """Return how many recent occurrences of labels are kept."""
+    return _MAX_RECENT_WITH_POSTINGS if postings.enabled(n_labels) else _MAX_RECENT
 
 
-def _ordered(state: State, touched: IntArray) -> State:
-    """Put labels that have been counted beside the order; sort them into it where they have become many."""
+def _with_occurred(state: State, touched: IntArray) -> State:
+    """Add labels that have occurred to those unsorted; sort these into the order where they have become many."""
     unsorted = distinct(np.concatenate([state.unsorted, touched]))
-    if len(unsorted) <= max(_FEW_UNSORTED, len(state.order) // _SHARE_UNSORTED):
+    if len(unsorted) <= max(_MIN_UNSORTED, len(state.order) // _UNSORTED_DIVISOR):
         return state._replace(unsorted=unsorted)
     sums, is_unsorted = VersionedRows.of(state.sums), np.zeros(len(state.sums), bool)
     is_unsorted[unsorted] = True
-    # The others have faded alike, and are in order still.
+    # The others were forgotten at the same rate, and are still in order.
     others = state.order[~is_unsorted[state.order]]
     by_bound = unsorted[_by_bound(sums.rows(unsorted))]
-    falling, new = (-bounds(sums.rows(labels)) for labels in (others, by_bound))
-    order = np.insert(others, np.searchsorted(falling, new, side="right"), by_bound)
+    descending, new = (-bounds(sums.rows(labels)) for labels in (others, by_bound))
+    order = np.insert(others, np.searchsorted(descending, new, side="right"), by_bound)
     return state._replace(order=order, unsorted=np.zeros(0, np.intp))
 
 
 def distinct(labels: IntArray) -> IntArray:
     """Sort labels, each once: faster than `numpy.unique` where they are few."""
-    rising = np.sort(labels)
-    return rising[np.diff(rising, prepend=-1) > 0]
+    ascending = np.sort(labels)
+    return ascending[np.diff(ascending, prepend=-1) > 0]
 
 
 def bounds(sums: Array) -> Array:
-    """Compute bounds of labels from rows of the state's ``sums``, but for the root of the scale."""
+    """Compute bounds of labels from rows of the state's ``sums``; to be multiplied by the square root of the scale."""
     return np.minimum(np.sqrt(sums[:, -2]), sums[:, -1])
 
 
 def _by_bound(sums: Array) -> IntArray:
-    """Sort the labels that have occurred by falling bound."""
-    counted = np.flatnonzero(sums[:, -2] > 0)
-    return np.asarray(counted[np.argsort(-bounds(sums[counted]), kind="stable")])
+    """Sort the labels that have occurred by descending bound."""
+    occurred = np.flatnonzero(sums[:, -2] > 0)
+    return np.asarray(occurred[np.argsort(-bounds(sums[occurred]), kind="stable")])
 
 
 def forget(state: State, keep: float) -> State:
     """Forget all but a share of the past."""
     if keep == 1.0:
         return state
-    faded = state._replace(
+    after = state._replace(
         gram=state.gram * keep, total=state.total * keep, rows=state.rows * keep, scale=state.scale * keep
     )
-    if faded.scale >= _LEAST_SCALE:
-        return faded
-    sums = _table(np.asarray(faded.sums) * _scales(faded).astype(np.float32))
-    return faded._replace(scale=1.0, sums=sums)
+    if after.scale >= _MIN_SCALE:
+        return after
+    sums = _as_table(np.asarray(after.sums) * _scales(after).astype(np.float32))
+    return after._replace(scale=1.0, sums=sums)
 
 
 def _scales(state: State, share: float = 1.0) -> FloatArray:
-    """Return what each column of the sums is to be multiplied by, if a share of them is kept."""
+    """Return the factors of the columns of the sums: ``scale`` and the share that is kept."""
     scales = np.full(len(state.total) + 2, share * state.scale)
     scales[-1] = np.sqrt(scales[-1])
     return scales
@@ -192,10 +193,10 @@ def added(one: State, other: State, kept: float) -> State:
         total=kept * (one.total + other.total),
         rows=kept * (one.rows + other.rows),
         scale=1.0,
-        sums=_table(sums),
+        sums=_as_table(sums),
         order=_by_bound(sums.astype(np.float32)),
         unsorted=np.zeros(0, np.intp),
-        recent=np.concatenate([one.recent[-half:], other.recent[-half:]]),
+        recent_labels=np.concatenate([one.recent_labels[-half:], other.recent_labels[-half:]]),
     )
 
 
@@ -208,7 +209,7 @@ def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float, noi
     weight = rows / len(U)
     gram = weight * (U.T @ U) + np.diag(noise * rows * U.var(axis=0))
     made = init(0, U.shape[1])._replace(gram=gram, total=weight * U.sum(axis=0), rows=rows)
-    counted = np.hstack([U, np.ones((len(U), 1)), _solved(made).lengths(U)[:, None]]).astype(np.float32)
+    counted = np.hstack([U, np.ones((len(U), 1)), _solved(made).norms(U)[:, None]]).astype(np.float32)
     sums = np.zeros((n_labels, counted.shape[1]), np.float32)
     for first, scores in blocks:
         sums += scores.T @ counted[first : first + len(scores)]
@@ -219,29 +220,29 @@ def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float, noi
 def _with_sums(state: State, sums: Array) -> State:
     """Replace the sums of a state that has not learned rows yet."""
     order = _by_bound(sums)
-    # Those that occur most are candidates as if they had occurred recently.
-    recent = order[: _n_recent(len(sums))][::-1]
-    return state._replace(sums=_table(sums), order=order, recent=recent)
+    # The labels with the largest bounds count as recent.
+    recent_labels = order[: _n_recent(len(sums))][::-1]
+    return state._replace(sums=_as_table(sums), order=order, recent_labels=recent_labels)
 
 
 def with_means(state: State, means: FloatArray) -> State:
-    """Add constants to the scores of labels, so that their means over all rows are others, as far as bounds hold."""
+    """Shift the scores of labels so that their means over all rows are the given ones, as far as the bounds allow."""
     solved, sums = _solved(state), np.asarray(state.sums).astype(float)
     before = state.scale * sums[:, -2]
     centred = state.scale * sums[:, :-2] - before[:, None] * solved.mean
-    # A count bounds the squared length of a label's sums, of which this is the part beside the count.
-    length = np.einsum("ij,ij->i", centred @ solved.inverse, centred)
-    least = np.maximum(length / np.maximum(1.0 - before / solved.rows, 0.1), _LEAST_COUNT * before)
+    # A count bounds the squared norm of a label's sums; this is the part of it that the codes contribute.
+    squared_norm = np.einsum("ij,ij->i", centred @ solved.inverse, centred)
+    least = np.maximum(squared_norm / np.maximum(1.0 - before / solved.rows, 0.1), _MIN_COUNT_SHARE * before)
     after = np.clip(means * solved.rows, np.minimum(least, before), np.maximum(before, 0.5 * solved.rows))
     sums[:, :-2] = (centred + after[:, None] * solved.mean) / state.scale
     sums[:, -2] = after / state.scale
-    # As if rows of the mean code had come, or gone.
+    # As if rows with the mean code had been added or removed.
     sums[:, -1] += np.abs(after - before) / np.sqrt(solved.rows * state.scale)
     return _with_sums(state, sums)
 
 
 def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
-    """Make a decoder of labels of which nothing is known but how often they occur, as if each came alone."""
+    """Make a decoder from how often labels occur, as if each row had one label."""
     rows = frequencies.sum()
     of_labels = scipy.sparse.csr_array(codes.multiply(frequencies[:, None]))
     gram = np.asarray((codes.T @ of_labels).todense())
@@ -252,46 +253,46 @@ def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
 
 
 class _Solved(NamedTuple):
-    """The inverse of the codes' covariance times the rows, the mean code, and the rows."""
+    """The inverse of the codes' scatter matrix with the ridge, the mean code, and the number of rows."""
 
     inverse: FloatArray
     mean: FloatArray
     rows: float
 
-    def lengths(self, U: FloatArray) -> FloatArray:
-        """Compute the lengths of rows, an intercept beside their codes."""
+    def norms(self, U: FloatArray) -> FloatArray:
+        """Compute the norms of rows with these codes and an intercept."""
         centred = U - self.mean
         squares = np.einsum("ij,ij->i", centred @ self.inverse, centred)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) + 1.0 / self.rows))
 
 
 def _solved(state: State) -> _Solved:
-    """Invert the codes' covariance."""
+    """Invert the codes' scatter matrix, with the ridge."""
     n, k = max(state.rows, 1e-300), len(state.total)
     mean = state.total / n
     centred = state.gram - np.outer(mean, state.total)
-    ridge = _RIDGE * max(float(np.trace(state.gram)), 0.0) / k + _LEAST_RIDGE
+    ridge = _RELATIVE_RIDGE * max(float(np.trace(state.gram)), 0.0) / k + _MIN_RIDGE
     return _Solved(np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float), mean, n)
 
 
 def derive(state: State) -> Derived:
-    """Invert the codes' covariance."""
+    """Invert the codes' scatter matrix, with the ridge."""
     return Derived(*_solved(state), state.scale, VersionedRows.of(state.sums))
 
 
 def queries(derived: Derived, U: FloatArray) -> Queries:
-    """Prepare rows by their predicted codes."""
+    """Prepare the scoring of rows with these predicted codes."""
     centred = U - derived.mean
     solved = centred @ derived.inverse
     weights = np.empty((len(U), U.shape[1] + 1), np.float32)
     weights[:, :-1] = derived.scale * solved
     weights[:, -1] = derived.scale * (1.0 / derived.rows - solved @ derived.mean)
-    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", solved, centred), 0.0) + 1.0 / derived.rows)
-    return Queries(weights, lengths)
+    norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", solved, centred), 0.0) + 1.0 / derived.rows)
+    return Queries(weights, norms)
 
 
 def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Write the scores of some labels as ``û β + c``: β, (k, L), and c, (L,)."""
+    """Compute the coefficients of some labels: their scores are ``û β + c``, with β, (k, L), and c, (L,)."""
     sums = derived.scale * derived.sums.rows(labels).astype(float)
     counts = sums[:, -2]
     centred = sums[:, :-2] - counts[:, None] * derived.mean
@@ -308,7 +309,7 @@ def all_scores(derived: Derived, queries: Queries) -> Array:
     """Compute the scores of all labels, (n, l)."""
     n_labels = derived.sums.shape[0]
     scores = np.empty((len(queries.weights), n_labels), np.float32)
-    size = max(1, _CELLS // queries.weights.shape[1])
+    size = max(1, _MAX_CELLS // queries.weights.shape[1])
     for first in range(0, n_labels, size):
         labels = np.arange(first, min(first + size, n_labels))
         scores[:, labels] = some_scores(derived, queries, labels)
@@ -318,7 +319,7 @@ def all_scores(derived: Derived, queries: Queries) -> Array:
 def pair_scores(derived: Derived, queries: Queries, rows: IntArray, labels: IntArray) -> Array:
     """Compute the scores of single pairs of a row and a label."""
     scores = np.empty(len(rows), np.float32)
-    size = max(1, _CELLS // queries.weights.shape[1])
+    size = max(1, _MAX_CELLS // queries.weights.shape[1])
     for first in range(0, len(rows), size):
         here = slice(first, first + size)
         sums = derived.sums.rows(labels[here])

@@ -1,8 +1,8 @@
 """Loops compiled by Numba: what compressed labels are searched and learned with.
 
-A loop that reads memory at random, one short piece at a time, is no product of arrays. Such a loop is a plain Python
-function marked with `kernel`. It is compiled when it is first called, for the types it is called with, and kept on disk
-for the next process, where a folder can be written. A kernel may call others, of its own module or imported ones.
+A loop that reads scattered elements of arrays cannot be written as NumPy operations. Such a loop is a plain Python
+function marked with `kernel`. It is compiled when it is first called, for the types it is called with, and cached on
+disk for the next process, if a folder is writable. A kernel may call others, of its own module or imported ones.
 
 Numba itself is imported at the first call: those who do not use compressed labels never wait for it.
 """
@@ -27,7 +27,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.compiled: Callable[..., Any] | None = None
-        # Of the function and of those that it calls, once it is compiled.
+        # Source files of the function and of the kernels that it calls, once it is compiled.
         self.files: set[str] = set()
 
     def __call__(self, *arguments: Any) -> Any:
@@ -53,7 +53,7 @@ class Kernel:
 
 
 def _dispatcher(function: FunctionType, other_files: list[str]) -> Callable[..., Any]:
-    """Hand a function to Numba; it calls functions of other files."""
+    """Make Numba's dispatcher of a function, which calls kernels of other files."""
     numba = importlib.import_module("numba")
     _announce_compiling()
     if other_files:
@@ -65,7 +65,7 @@ def _dispatcher(function: FunctionType, other_files: list[str]) -> Callable[...,
     try:
         dispatcher: Callable[..., Any] = numba.njit(cache=True, **options)(function)
     except (RuntimeError, OSError):
-        # No folder can be written.
+        # No folder is writable.
         dispatcher = numba.njit(**options)(function)
     return dispatcher
 

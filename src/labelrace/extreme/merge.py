@@ -4,17 +4,17 @@
 
 *The learners of codes* are joined half-way between mean and sum (`labelrace.linear.merge`), which is not exact.
 
-*The tables* are joined slot by slot: the mean where both know a pair of a feature and a label
-(`labelrace.extreme.residual_table`). A table knows pairs by their numbers only. Where features or labels of the other
-model get other numbers, because each model has met new ones, its table is left out, and such labels are known by the
-decoder alone until the table has learned them.
+*The tables* are joined slot by slot: the mean where both have a weight of the same pair of a feature and a label
+(`labelrace.extreme.residual_table`). A table hashes pairs of indices. Where features or labels of the other model get
+other indices, because each model has seen new ones, its table is left out, and such labels are scored by the decoder
+alone until the table has learned them.
 
-*Postings*: a feature offers the labels of both models by turns, as many as before.
+*Postings*: those of both models alternate, up to the same length.
 
-*Thresholds*: what both have counted is added. The detector of drift goes on with the errors of the first model.
+*Thresholds*: the counts are added. The drift detector continues with the errors of the first model.
 
-Labels that both know must have the same numbers, by which they have their codes, and the models as many codes and
-slots.
+Labels that both know must have the same indices, which their codes are hashes of, and the models the same numbers of
+pseudo labels and slots.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ def merge_states(bank: RLS, one: State, other: State) -> State:
     reason = why_incompatible(one.learners, other.learners)
     if len(one.decoder.total) != len(other.decoder.total) or len(one.table) != len(other.table):
         reason = "they have different numbers of pseudo labels or slots; let both start from one model"
-    elif one.learners.warm_up.n_used or other.learners.warm_up.n_used:
+    elif one.learners.warm_up.n_fitted or other.learners.warm_up.n_fitted:
         reason = "one of them has learned too few rows; let it learn 257"
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")
-    learners, left = _learners(bank, one.learners, other.learners)
+    learners, kept = _learners(bank, one.learners, other.learners)
     return one._replace(
         learners=learners,
-        decoder=code_decoder.added(one.decoder, other.decoder, left),
+        decoder=code_decoder.added(one.decoder, other.decoder, kept),
         table=residual_table.merged(one.table, other.table),
         postings=postings.merged(one.postings, other.postings),
         counts=histogram.merge(one.counts, other.counts),
@@ -89,7 +89,7 @@ def merge_states(bank: RLS, one: State, other: State) -> State:
 
 
 def _learners(bank: RLS, one: RLSState, other: RLSState) -> tuple[RLSState, float]:
-    """Join learners; return also what would be left of what both know had they learned one after the other."""
+    """Join learners; return also the share of the past that is kept, as if both had learned one after the other."""
     start, every = bank.with_zero_weights(one), np.arange(len(one.weights))
     gains = add_weights(*(weight_gain(bank, start, end, every) for end in (one, other)))
-    return joint_weights(start, gains).between(HALF_WAY), gains.fading.of_gains()
+    return joint_weights(start, gains).between(HALF_WAY), gains.fading.kept_of_gains()

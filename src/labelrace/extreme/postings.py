@@ -1,16 +1,16 @@
-"""Postings: for each feature the labels of the last rows that had it, as a second source of candidates.
+"""Postings, as of an inverted index: for each feature the labels of the last rows that had it, as further candidates.
 
-The decoder of compressed labels (`labelrace.extreme.decoder`) ranks labels by their codes, and a label that has
-occurred a few times is rarely among its best. But such a label often comes with a rare feature: a word that names it.
-So the rarest features of a row keep its labels, the newest first, and the rarest features of a later row offer them as
-candidates (`labelrace.extreme.search`). How rare a feature is, is read off the precision that the learners have gained
-on it.
+The decoder of compressed labels (`labelrace.extreme.decoder`) ranks labels by their codes, and a label that occurred a
+few times only is rarely among its best. But such a label often comes with a rare feature: a word that names it. So a
+row's labels are added to the postings of its rarest features, newest first, and are candidates of a later row that has
+one of these among its rarest (`labelrace.extreme.search`). A feature is the rarer the less precision the learners have
+gained for it.
 
 On 20,000 rows of a stream of 34,764 labels, 32 candidates of which up to 12 come from postings are better (nDCG@5 .517)
 than 64 by the decoder alone (.511), at about half of the cost.
 
-State: lists of labels, (features, DEPTH), a `VersionedRows`. Labels are stored with 1 added, so that 0 is an empty
-slot. Costs: ``4 DEPTH`` bytes a feature; a row with ``z`` non-zeros takes ``O(z)``.
+State: lists of labels, (features, LABELS_PER_FEATURE), a `VersionedRows`. Labels are stored with 1 added, so that 0 is
+an empty place. Costs: ``4 LABELS_PER_FEATURE`` bytes a feature; a row with ``z`` non-zeros takes ``O(z)``.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from labelrace.extreme.kernels import kernel
 from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, IntArray
 
-DEPTH = 8
-"""Labels that a feature keeps."""
+LABELS_PER_FEATURE = 8
+"""Length of the postings of a feature."""
 
 N_QUERIED_FEATURES = 4
-"""Features of a row whose labels are offered as candidates: the rarest."""
+"""Features of a row, the rarest, whose postings are read."""
 
 N_INDEXED_FEATURES = 8
-"""Features of a row that keep its labels: the rarest."""
+"""Features of a row, the rarest, whose postings its labels are added to."""
 
-# Labels up to which the decoder finds all that matter.
-_FEW_LABELS = 2048
+# Number of labels up to which the decoder alone finds good candidates, and there are no postings.
+_MAX_LABELS_WITHOUT_POSTINGS = 2048
 
 
 def enabled(n_labels: int) -> bool:
-    """Return whether labels are so many that features keep some of them."""
-    return n_labels > _FEW_LABELS
+    """Return whether there are so many labels that postings are used."""
+    return n_labels > _MAX_LABELS_WITHOUT_POSTINGS
 
 
 def init() -> Any:
     """Make postings of no features."""
-    return VersionedRows.taking(np.zeros((0, DEPTH), np.int32))
+    return VersionedRows.taking(np.zeros((0, LABELS_PER_FEATURE), np.int32))
 
 
 def update(
     table: Any, Z: AnyMatrix, kinds: FeatureKinds, extra_precision: Any, Y: AnyMatrix, columns: IntArray | None = None
 ) -> Any:
-    """Let the rarest features of rows keep the labels that the rows have, if labels are many and rows sparse numbers.
+    """Add the labels of rows to the postings of their rarest features, if labels are many and rows sparse and numeric.
 
-    Later rows are newer. ``extra_precision`` is that of the learners, (m, 2), before they learn the rows; or of the
-    columns that occur, and ``columns`` tells which of these each non-zero has.
+    Later rows are newer. ``extra_precision`` is that of the learners before they learn the rows, (m, 2); or only that
+    of the columns that occur, where ``columns`` has the index of each non-zero in it.
     """
     if not (scipy.sparse.issparse(Z) and enabled(Y.shape[1]) and kinds.all_numeric):
         return table
@@ -64,20 +64,20 @@ def update(
     features = read_all((extra_precision,), _rarest, rows)
     touched = features[features >= 0]
     return table.changed(
-        touched, table.rows(touched), lambda array: _keep_labels(array, features, Y.indptr, Y.indices, Y.data)
+        touched, table.rows(touched), lambda array: _insert_labels(array, features, Y.indptr, Y.indices, Y.data)
     )
 
 
 def reset(table: Any, features: IntArray) -> Any:
-    """Empty the lists of features whose columns stand for others now."""
+    """Empty the postings of features whose columns were given to others."""
     features = np.unique(features[features < len(table)])
     if not len(features):
         return table
-    return VersionedRows.of(table).replaced(features, np.zeros((len(features), DEPTH), np.int32))
+    return VersionedRows.of(table).replaced(features, np.zeros((len(features), LABELS_PER_FEATURE), np.int32))
 
 
 def renumbered(table: Any, labels: IntArray | None) -> Any:
-    """Let the labels of lists follow where labels move; the new first one is the old ``labels[0]``, -1 for new ones."""
+    """Renumber the labels in the postings: label ``i`` is the former ``labels[i]``, or new where that is -1."""
     if labels is None or not len(table):
         return table
     known = labels >= 0
@@ -87,17 +87,17 @@ def renumbered(table: Any, labels: IntArray | None) -> Any:
 
 
 def merged(one: Any, other: Any) -> Any:
-    """Join the postings of two models with the same labels and features: of each feature, labels of both by turns."""
-    lists = np.zeros((max(len(one), len(other)), DEPTH, 2), np.int32)
-    for turn, table in enumerate((one, other)):
-        lists[: len(table), :, turn] = np.asarray(table)
-    joint = lists.reshape(len(lists), 2 * DEPTH)
-    filled_first = np.argsort(joint == 0, axis=1, kind="stable")[:, :DEPTH]
+    """Join the postings of two models with the same labels and features: those of both alternate."""
+    lists = np.zeros((max(len(one), len(other)), LABELS_PER_FEATURE, 2), np.int32)
+    for which, table in enumerate((one, other)):
+        lists[: len(table), :, which] = np.asarray(table)
+    joint = lists.reshape(len(lists), 2 * LABELS_PER_FEATURE)
+    filled_first = np.argsort(joint == 0, axis=1, kind="stable")[:, :LABELS_PER_FEATURE]
     return VersionedRows.taking(np.take_along_axis(joint, filled_first, axis=1))
 
 
 @kernel
-def _rarest_of_row(extra_precision: Any, rows: Any, row: Any, n_lists: Any, least: Any, rarest: Any) -> None:
+def _rarest_of_row(extra_precision: Any, rows: Any, row: Any, n_features: Any, least: Any, rarest: Any) -> None:
     """Find the features of a row with the least precision gained, but more than ``least``; -1 where there are fewer.
 
     Parameters
@@ -105,46 +105,46 @@ def _rarest_of_row(extra_precision: Any, rows: Any, row: Any, n_lists: Any, leas
     extra_precision : (m, 2) array
         Of the learners.
     rows : tuple
-        Rows in compressed form: starts, features, values, and which row of ``extra_precision`` each non-zero has.
+        CSR arrays: indptr, features, values; and the row of ``extra_precision`` of each non-zero.
     row : int
-    n_lists : int
-        Features from this one on are left out.
+    n_features : int
+        Number of features that have postings; others are left out.
     least : float
     rarest : array of int
-        Is written.
+        The result, which is written to.
     """
-    starts, features, values, columns = rows
-    count, n_found, sizes = len(rarest), 0, np.empty(len(rarest))
+    indptr, features, values, columns = rows
+    count, n_found, lowest = len(rarest), 0, np.empty(len(rarest))
     rarest[:] = -1
-    for z in range(starts[row], starts[row + 1]):
-        feature, size = features[z], extra_precision[columns[z], 0]
-        if values[z] == 0 or feature >= n_lists or not size > least:
+    for z in range(indptr[row], indptr[row + 1]):
+        feature, precision = features[z], extra_precision[columns[z], 0]
+        if values[z] == 0 or feature >= n_features or not precision > least:
             continue
         j = min(n_found, count - 1)
-        if n_found == count and (size > sizes[j] or (size == sizes[j] and feature > rarest[j])):
+        if n_found == count and (precision > lowest[j] or (precision == lowest[j] and feature > rarest[j])):
             continue
-        while j and (sizes[j - 1] > size or (sizes[j - 1] == size and rarest[j - 1] > feature)):
-            rarest[j], sizes[j], j = rarest[j - 1], sizes[j - 1], j - 1
-        rarest[j], sizes[j] = feature, size
+        while j and (lowest[j - 1] > precision or (lowest[j - 1] == precision and rarest[j - 1] > feature)):
+            rarest[j], lowest[j], j = rarest[j - 1], lowest[j - 1], j - 1
+        rarest[j], lowest[j] = feature, precision
         n_found = min(n_found + 1, count)
 
 
 @kernel
-def offers_of_row(lists: Any, extra_precision: Any, rows: Any, row: Any) -> Any:
-    """List the labels that the rarest features of a row offer: the newest of each first; -1 for none."""
+def labels_from_postings(lists: Any, extra_precision: Any, rows: Any, row: Any) -> Any:
+    """List the labels in the postings of a row's rarest features, the newest of each first; -1 for none."""
     queried = np.empty(N_QUERIED_FEATURES, np.int64)
     _rarest_of_row(extra_precision, rows, row, len(lists), 0.0, queried)
-    offers = np.full((DEPTH, N_QUERIED_FEATURES), -1)
+    offered = np.full((LABELS_PER_FEATURE, N_QUERIED_FEATURES), -1)
     for i in range(N_QUERIED_FEATURES):
         if queried[i] >= 0:
-            for d in range(DEPTH):
-                offers[d, i] = lists[queried[i], d] - 1
-    return offers.ravel()
+            for d in range(LABELS_PER_FEATURE):
+                offered[d, i] = lists[queried[i], d] - 1
+    return offered.ravel()
 
 
 @kernel
 def _rarest(extra_precision: Any, rows: Any) -> Any:
-    """Find the features of each row that keep its labels, (n, N_INDEXED_FEATURES); -1 where there are fewer."""
+    """Find the rarest features of each row, for its labels, (n, N_INDEXED_FEATURES); -1 where there are fewer."""
     rarest = np.empty((len(rows[0]) - 1, N_INDEXED_FEATURES), np.int64)
     for row in range(len(rarest)):
         _rarest_of_row(extra_precision, rows, row, np.iinfo(np.int64).max, -np.inf, rarest[row])
@@ -152,22 +152,22 @@ def _rarest(extra_precision: Any, rows: Any) -> Any:
 
 
 @kernel
-def _keep_labels(lists: Any, rarest: Any, starts: Any, labels: Any, values: Any) -> None:
-    """Put the labels that are present in rows, in their order, at the head of the lists of the rows' features.
+def _insert_labels(lists: Any, rarest: Any, indptr: Any, labels: Any, values: Any) -> None:
+    """Insert the labels of rows, in their order, at the front of the postings of the rows' rarest features.
 
-    What is there moves back. ``starts``, ``labels`` and ``values`` are the labels of rows in compressed form.
+    The oldest drop out. ``indptr``, ``labels`` and ``values`` are the CSR arrays of the rows' labels.
     """
-    present = np.empty(DEPTH, lists.dtype)
+    present = np.empty(LABELS_PER_FEATURE, lists.dtype)
     for row in range(len(rarest)):
         n_new = 0
-        for entry in range(starts[row], starts[row + 1]):
-            if values[entry] == 1 and n_new < DEPTH:
+        for entry in range(indptr[row], indptr[row + 1]):
+            if values[entry] == 1 and n_new < LABELS_PER_FEATURE:
                 present[n_new] = labels[entry] + 1
                 n_new += 1
         for feature in rarest[row]:
             if feature < 0:
                 continue
-            for d in range(DEPTH - 1, n_new - 1, -1):
+            for d in range(LABELS_PER_FEATURE - 1, n_new - 1, -1):
                 lists[feature, d] = lists[feature, d - n_new]
             for d in range(n_new):
                 lists[feature, d] = present[d]

@@ -1,7 +1,8 @@
-"""Blocks of rows, dense or sparse: the products that a step of `labelrace.linear.rls` is made of.
+"""Matrix products of one block of rows, dense or sparse, that an update of `labelrace.linear.rls` needs.
 
-A sparse block touches the columns that occur in it and nothing else. Columns that occur once, in texts about half of
-them, need no product at all: they add to the diagonal of ``Z D⁻¹ Zᵀ``, and read that of ``M⁻¹``.
+A sparse block reads and writes only its *touched* columns, those with a non-zero in it. A column with one non-zero, in
+texts about half of them, needs no matrix product: it contributes only to the diagonal of ``Z D⁻¹ Zᵀ``, and needs only
+that of ``M⁻¹``.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from labelrace.base.sparse import entry_rows
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
-# are larger as each costs some calls to SciPy.
-BLOCK, SPARSE_BLOCK = 64, 128
-# Rows of a matrix that is inverted at once: of larger ones, products of their halves are faster.
-_LARGEST_AT_ONCE = 48
+# Rows of a block. The time for each row grows with their square; smaller blocks are less exact, as only the rows of one
+# block are solved together. Sparse blocks are larger, because each takes several calls to SciPy.
+BLOCK_ROWS, SPARSE_BLOCK_ROWS = 64, 128
+# Rows of the largest matrix that is inverted by one Cholesky decomposition; larger ones are inverted by halves, which
+# is faster.
+_MAX_CHOLESKY_ROWS = 48
 
 
 class DenseBlock:
@@ -68,68 +70,71 @@ class SparseBlock:
         counts = np.bincount(z.indices, minlength=m)
         self.touched = np.flatnonzero(counts)
         self.squares = np.bincount(z.indices, weights=np.square(z.data), minlength=m)[self.touched].astype(float)
-        often, rows = counts > 1, entry_rows(z)
-        repeated = often[z.indices]
+        is_repeated, rows = counts > 1, entry_rows(z)
+        repeated = is_repeated[z.indices]
         once = ~repeated
-        self._once = rows[once], z.indices[once], np.square(z.data[once])
-        self._often, self._rows = np.flatnonzero(often), rows[repeated]
-        kind = z.indptr.dtype
-        indices = (np.cumsum(often, dtype=kind) - 1)[z.indices[repeated]]
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(self._rows, minlength=n))]).astype(kind)
-        self._repeated = scipy.sparse.csr_array((z.data[repeated], indices, indptr), shape=(n, len(self._often)))
+        self._single_entries = rows[once], z.indices[once], np.square(z.data[once])
+        self._repeated_columns, self._repeated_rows = np.flatnonzero(is_repeated), rows[repeated]
+        index_dtype = z.indptr.dtype
+        indices = (np.cumsum(is_repeated, dtype=index_dtype) - 1)[z.indices[repeated]]
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self._repeated_rows, minlength=n))]).astype(index_dtype)
+        shape = (n, len(self._repeated_columns))
+        self._repeated = scipy.sparse.csr_array((z.data[repeated], indices, indptr), shape=shape)
 
     def gram(self, variance: FloatArray) -> Array:
         """Compute ``Z D⁻¹ Zᵀ`` with the variances of the columns that are touched."""
-        repeated, n, variance = self._repeated, self.z.shape[0], self._of_all(variance)
+        repeated, n, variance = self._repeated, self.z.shape[0], self._expanded(variance)
         # Sparse times dense is quicker than sparse times sparse, if the dense one is in the memory order SciPy needs.
         right = np.zeros(repeated.shape[::-1], repeated.dtype)
-        right[repeated.indices, self._rows] = repeated.data * variance[self._often][repeated.indices]
+        of_entries = variance[self._repeated_columns][repeated.indices]
+        right[repeated.indices, self._repeated_rows] = repeated.data * of_entries
         product = np.asarray(repeated @ right)
-        rows, columns, squares = self._once
+        rows, columns, squares = self._single_entries
         product.flat[:: n + 1] += np.bincount(rows, weights=squares * variance[columns], minlength=n)
         return product
 
     def quadratic(self, inverse: Array) -> FloatArray:
         """Compute ``diag(Zᵀ M⁻¹ Z)`` for the columns that are touched."""
         diagonal = np.zeros(self.z.shape[1])
-        rows, columns, squares = self._once
+        rows, columns, squares = self._single_entries
         diagonal[columns] = squares * inverse.diagonal()[rows]
         repeated = self._repeated
         product = repeated.T @ inverse
-        weights = repeated.data * product[repeated.indices, self._rows]
-        diagonal[self._often] = np.bincount(repeated.indices, weights=weights, minlength=len(self._often))
+        weights = repeated.data * product[repeated.indices, self._repeated_rows]
+        n_repeated = len(self._repeated_columns)
+        diagonal[self._repeated_columns] = np.bincount(repeated.indices, weights=weights, minlength=n_repeated)
         return diagonal[self.touched]
 
     def add_transposed(self, out: Array, variance: FloatArray, right: Array) -> None:
         """Add ``D⁻¹ Zᵀ right`` to an array of all columns, in place, which SciPy's operators cannot."""
-        z, right, variance = self.z, np.ascontiguousarray(right), self._of_all(variance)
+        z, right, variance = self.z, np.ascontiguousarray(right), self._expanded(variance)
         # The transpose of compressed rows is one of compressed columns.
         shape = (z.shape[1], z.shape[0], right.shape[1])
         values = z.data * variance[z.indices]
         _sparsetools.csc_matvecs(*shape, z.indptr, z.indices, values, right.ravel(), out.reshape(-1))
 
-    def _of_all(self, values: FloatArray) -> Array:
-        """Put one value for each column that is touched among those of all columns."""
-        of_all = np.zeros(self.z.shape[1], self.z.dtype)
-        of_all[self.touched] = values
-        return of_all
+    def _expanded(self, values: FloatArray) -> Array:
+        """Expand values of the touched columns to all columns, with 0 for the others."""
+        expanded = np.zeros(self.z.shape[1], self.z.dtype)
+        expanded[self.touched] = values
+        return expanded
 
 
 def inverse_of(matrix: Array) -> Array:
-    """Invert a symmetric, positive definite matrix, of which the lower triangle is read; it is changed.
+    """Invert a symmetric, positive definite matrix; only its lower triangle is read, and it is overwritten.
 
-    By Cholesky's decomposition, or of a large one ``[[P, Qᵀ], [Q, S]]`` by its parts: the inverses of ``P`` and of
-    ``S - Q P⁻¹ Qᵀ``, and products.
+    By Cholesky decomposition; a large matrix ``[[P, Qᵀ], [Q, S]]`` by blocks, from the inverses of ``P`` and of its
+    Schur complement ``S - Q P⁻¹ Qᵀ``.
     """
     n = len(matrix)
     if n == 1:
         return np.asarray(1.0 / matrix)
-    if n <= _LARGEST_AT_ONCE:
+    if n <= _MAX_CHOLESKY_ROWS:
         factor, solve = (lapack.spotrf, lapack.spotrs) if matrix.dtype == np.float32 else (lapack.dpotrf, lapack.dpotrs)
         # In Fortran's order the transpose is the same matrix, and nothing is copied.
         upper, failed = factor(matrix.T, overwrite_a=True, clean=False)
         if not failed:
-            # Of matrices as large as a block, half as fast by LAPACK's own inverse in single precision.
+            # At this size LAPACK's own inverse is half as fast in single precision.
             inverse, failed = solve(upper, np.eye(n, dtype=matrix.dtype, order="F"), overwrite_b=True)
         if failed:
             raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
@@ -146,14 +151,14 @@ def inverse_of(matrix: Array) -> Array:
 
 
 def marginal_precision(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:
-    """Compute the precision after a block: that of columns taken for independent is never exceeded, nor lost."""
-    left = precision / np.maximum(1.0 - q / precision, 0.0)
-    # Not by np.clip, which is slow where there are few.
-    return np.minimum(np.maximum(left, precision), precision + squares)
+    """Compute the precision after a block: at least that before it, at most that of independent columns."""
+    marginal = precision / np.maximum(1.0 - q / precision, 0.0)
+    # np.clip is slow on short arrays.
+    return np.minimum(np.maximum(marginal, precision), precision + squares)
 
 
 def check_finite(*arrays: Array) -> None:
-    """Refuse what has overflowed."""
+    """Raise an error if an array holds NaN or infinity."""
     # Largest and smallest number are found several times as fast as a sum in double precision.
     for array in arrays:
         if not (isfinite(array.max(initial=0.0)) and isfinite(array.min(initial=0.0))):
@@ -163,12 +168,12 @@ def check_finite(*arrays: Array) -> None:
 def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
     """Leave out the empty columns of sparse rows; return the rows, and which columns are left, in order of first use.
 
-    So columns that rows use one after the other lie side by side, and the cost does not depend on how many there are.
+    So the columns of a row lie near each other in memory, and the cost does not depend on the number of all columns.
     """
     if not scipy.sparse.issparse(z):
         return z, slice(None)
     if z.shape[0] == 1 and z.has_canonical_format:
-        # One row is as good dense, and needs no search.
+        # The non-zeros of a single row are a dense row of their columns.
         return z.data[None], z.indices
     touched, indices = in_order_of_use(z.indices, z.shape[1])
     return scipy.sparse.csr_array((z.data, indices, z.indptr), shape=(z.shape[0], len(touched))), touched
@@ -184,10 +189,10 @@ def in_order_of_use(columns: IntArray, n_columns: int) -> tuple[IntArray, IntArr
     >>> in_order_of_use(np.array([7, 2, 7, 5]), 10)
     (array([7, 2, 5]), array([0, 1, 0, 2]))
     """
-    kind, n = columns.dtype, len(columns)
-    first_use = np.empty(n_columns, kind)
+    dtype, n = columns.dtype, len(columns)
+    first_use = np.empty(n_columns, dtype)
     # Backwards, so that of several entries of a column the first one stays.
-    first_use[columns[::-1]] = np.arange(n - 1, -1, -1, dtype=kind)
-    of_entries = first_use[columns]
-    is_first = of_entries == np.arange(n, dtype=kind)
-    return columns[is_first], (np.cumsum(is_first, dtype=kind) - 1)[of_entries]
+    first_use[columns[::-1]] = np.arange(n - 1, -1, -1, dtype=dtype)
+    first_of_entries = first_use[columns]
+    is_first = first_of_entries == np.arange(n, dtype=dtype)
+    return columns[is_first], (np.cumsum(is_first, dtype=dtype) - 1)[first_of_entries]

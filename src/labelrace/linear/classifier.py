@@ -1,7 +1,7 @@
 """The default model: every label a linear model that scales, chooses its penalty and forgets by itself.
 
-*Labels are their own targets* as long as the weights, labels times columns in use, fit a stated budget of memory. Above
-it the model becomes that of compressed labels (`labelrace.extreme.classifier`), its `LabelRace.successor`.
+*Each label has a linear model of its own* as long as the weights, labels times columns in use, fit ``max_memory``.
+Above it the model becomes that of compressed labels (`labelrace.extreme.classifier`), its `LabelRace.successor`.
 
 *Learners* are diagonal recursive least squares (`labelrace.linear.rls`), with an exact start.
 
@@ -42,34 +42,35 @@ from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-# Most scores of the first rows that are monitored.
-_MOST_FIRST_SCORES = 1_000_000
-# Share of the budget from which on recent rows are kept, and how many; they tell the successor what the model predicts.
-_NEARLY_FULL, _RECENT_ROWS = 0.5, 1024
-# Share of the budget up to which new labels get weights: it is better to compress after they have been learned.
-_OVERFULL = 1.25
+# Largest number of scores of the first rows that are monitored.
+_MAX_FIRST_SCORES = 1_000_000
+# Recent rows are kept once the weights take this share of the budget, and at most so many; the decoder of the successor
+# is fitted to what the model predicts for them.
+_KEEP_ROWS_FROM, _MAX_RECENT_ROWS = 0.5, 1024
+# New labels may exceed the budget by this factor: it is better to compress after they have been learned.
+_MAX_OVERRUN = 1.25
 
 
-class Recent(NamedTuple):
-    """Recent rows, in compressed-row form; none while there is room for more weights."""
+class RecentRows(NamedTuple):
+    """Recent rows, as CSR arrays; empty while there is room for more weights."""
 
     values: Annotated[FloatArray, "_z"]
     indices: Annotated[IntArray, "_z", "<m"]
     indptr: Annotated[IntArray, "_n+1", "starts _z"]
 
     @classmethod
-    def empty(cls) -> Recent:
+    def empty(cls) -> RecentRows:
         """Make a buffer without rows."""
         return cls(np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
 
-    def with_rows(self, X: AnyMatrix) -> Recent:
+    def with_rows(self, X: AnyMatrix) -> RecentRows:
         """Append rows, and leave out the oldest."""
-        return Recent(*with_last_rows(self, X, _RECENT_ROWS))
+        return RecentRows(*with_last_rows(self, X, _MAX_RECENT_ROWS))
 
     def matrix(self, learners: RLSState) -> AnyMatrix:
         """Make a matrix of the rows, sparse if the data is."""
         rows = scipy.sparse.csr_array(tuple(self), (len(self.indptr) - 1, len(learners.scaling.kinds)))
-        return rows.toarray() if learners.scaling.length else rows
+        return rows.toarray() if learners.scaling.is_dense else rows
 
 
 class State(NamedTuple):
@@ -78,7 +79,7 @@ class State(NamedTuple):
     learners: Annotated[RLSState, "t=l", "w=l"]  # the linear models of the labels
     monitor: Annotated[Monitor, "o=l"]  # what rows have shown that were predicted before they were learned
     n_drifts: float  # drifts found so far
-    recent: Recent  # recent rows, where labels might have to be compressed soon
+    recent_rows: RecentRows  # recent rows, where labels might have to be compressed soon
 
 
 class Derived(NamedTuple):
@@ -112,7 +113,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def _empty(self, kinds: FeatureKinds, n_labels: int) -> State:
         monitor = monitoring.init(n_labels, by_label=self.aim == "macro_f1")
-        return State(self.bank.init(kinds, n_labels), monitor, 0.0, Recent.empty())
+        return State(self.bank.init(kinds, n_labels), monitor, 0.0, RecentRows.empty())
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
@@ -122,34 +123,34 @@ class LabelRace(BankAlgorithm[State]):
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
         with threads.limited(X.shape[0]):
             if learners is None:
-                return self._begin(state.learners.scaling.kinds, X, Y)
-            return self._continue(state._replace(learners=learners), X, Y, derived)
+                return self._learn_first_batch(state.learners.scaling.kinds, X, Y)
+            return self._learn_later_rows(state._replace(learners=learners), X, Y, derived)
 
-    def _begin(self, kinds: FeatureKinds, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Learn a batch from nothing; where its weights would not fit the budget, keep it for the successor."""
+    def _learn_first_batch(self, kinds: FeatureKinds, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Learn the first batch; where its weights would not fit the budget, only keep it for the successor."""
         first, others = split_first_batch(X.shape[0])
         state = self._empty(kinds, Y.shape[1])
         if not self._fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
             return state._replace(learners=state.learners._replace(warm_up=WarmUp.empty().with_batch(X, Y)))
-        begun = self._start(state, X[first], Y[first])
-        return self._continue(begun, X[others], Y[others], None) if len(others) else begun
+        started = self._learn_first_rows(state, X[first], Y[first])
+        return self._learn_later_rows(started, X[others], Y[others], None) if len(others) else started
 
-    def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Learn the first rows exactly, and count the scores that each has without itself."""
+    def _learn_first_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Learn the first rows exactly, and monitor their leave-one-out scores."""
         filled = missing_labels.fill_with_means(Y)
-        learners, ridge = self.bank.start(state.learners, X, filled)
-        some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        scores, labels = ridge.left_out(dense_floats(filled), some), dense_floats(Y[some])
+        learners, ridge = self.bank.fit_first_rows(state.learners, X, filled)
+        some = monitoring.sample(Y.shape, _MAX_FIRST_SCORES)
+        scores, labels = ridge.leave_one_out_scores(dense_floats(filled), some), dense_floats(Y[some])
         monitor = monitoring.count_rows(state.monitor, scores, labels)._replace(drift=drift.init())
         return state._replace(learners=learners._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
 
-    def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+    def _learn_later_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
         learners, Y = state.learners, dense_floats(Y)
         scales = None if derived is None else derived.learners.scales
         gathered = self.bank.gather(learners, scaling.transform(learners.scaling, X, scales))
         some = monitoring.sample(Y.shape)
-        # Slices of sparse rows are slow to make, also of all.
+        # Slicing sparse rows is slow, even a slice of all rows.
         sampled = gathered.Z if isinstance(some, slice) else gathered.Z[some]
         scores = np.asarray(sampled @ gathered.weights)
         scores += learners.intercepts.astype(scores.dtype)
@@ -159,7 +160,7 @@ class LabelRace(BankAlgorithm[State]):
             monitor = monitor._replace(drift=drift.init())
             learners = self.bank.forget(self.bank.rescale(learners, X), drift.KEPT)
         learners = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
-        return self._with_recent_rows(State(learners, monitor, state.n_drifts + is_drift, state.recent), X)
+        return self._with_recent_rows(State(learners, monitor, state.n_drifts + is_drift, state.recent_rows), X)
 
     def learn_held_out(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Count the scores of rows that were held out while models were merged, and then learn them."""
@@ -180,7 +181,7 @@ class LabelRace(BankAlgorithm[State]):
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
     def derive(self, state: State) -> Derived:
-        """Read the thresholds off the histograms."""
+        """Compute the thresholds from the histograms."""
         offsets, rule = monitoring.decide(state.monitor, self.aim)
         return Derived(self.bank.derive(state.learners), offsets.astype(state.learners.weights.dtype), rule)
 
@@ -209,7 +210,7 @@ class LabelRace(BankAlgorithm[State]):
     @cached_property
     def successor(self) -> Algorithm[Any]:
         """The algorithm of compressed labels, for more weights than fit the budget."""
-        # Not at the top: few need it, and what it is made of knows this folder.
+        # Imported here: few need it, and it imports this module.
         from labelrace.extreme.classifier import HashedRace
 
         bank = replace(self.bank, binary=False)
@@ -225,11 +226,11 @@ class LabelRace(BankAlgorithm[State]):
             X, Y = kept.rows(scipy.sparse.csr_array((0, schema.n_features)), n_labels)
             return self.successor.update(self.successor.empty(learners.scaling.kinds, n_labels), X, Y)  # type: ignore[attr-defined]
         is_growing = n_labels > len(learners.intercepts)
-        if self._fits(learners.in_use / _OVERFULL if is_growing else learners.in_use, n_labels):
+        if self._fits(learners.n_used_columns / _MAX_OVERRUN if is_growing else learners.n_used_columns, n_labels):
             return None
         from labelrace.extreme.compress import compress
 
-        return compress(self.successor, learners, state.monitor, state.n_drifts, state.recent.matrix(learners))  # type: ignore[arg-type]
+        return compress(self.successor, learners, state.monitor, state.n_drifts, state.recent_rows.matrix(learners))  # type: ignore[arg-type]
 
     def _fits(self, n_columns: float, n_labels: int) -> bool:
         """Return whether the weights of columns and labels fit the budget, or compressing would gain nothing."""
@@ -237,10 +238,10 @@ class LabelRace(BankAlgorithm[State]):
 
     def _with_recent_rows(self, state: State, X: AnyMatrix) -> State:
         """Keep recent rows where weights take most of the budget."""
-        n_weights = int(state.learners.in_use) * len(state.learners.intercepts)
-        if n_weights * 4.0 <= _NEARLY_FULL * self.max_memory:
+        n_weights = int(state.learners.n_used_columns) * len(state.learners.intercepts)
+        if n_weights * 4.0 <= _KEEP_ROWS_FROM * self.max_memory:
             return state
-        return state._replace(recent=state.recent.with_rows(X))
+        return state._replace(recent_rows=state.recent_rows.with_rows(X))
 
     # --- Merging ------------------------------------------------------------------------------------------------------
 
@@ -255,7 +256,7 @@ class LabelRace(BankAlgorithm[State]):
     # --- Labels and features ------------------------------------------------------------------------------------------
 
     def reset_features(self, state: State, columns: IntArray) -> State:
-        """Forget what was learned of features whose columns stand for others now."""
+        """Forget what was learned of features whose columns were given to others."""
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
 
     # --- What the classifier shows ------------------------------------------------------------------------------------
@@ -268,8 +269,8 @@ class LabelRace(BankAlgorithm[State]):
         """Return the projection of labels to pseudo labels: labels are their own."""
         return scipy.sparse.eye_array(len(state.learners.intercepts), format="csr")
 
-    def decoder_of(self, derived: Derived, z: FloatArray, labels: IntArray) -> None:
-        """Return how scores follow from pseudo labels (`labelrace.linear.explanation.Decoder`): they are the same."""
+    def decoder_coefficients(self, derived: Derived, z: FloatArray, labels: IntArray) -> None:
+        """Return how scores follow from pseudo labels (`explanation.DecoderCoefficients`): they are the same."""
         return
 
 
@@ -294,7 +295,7 @@ class LabelRaceClassifier(OnlineClassifier):
     forgetting : float or None, default=None
         The same as a rate, if that is given: what is kept of the past after each row. 1 forgets nothing.
     detect_drift : bool, default=True
-        Whether to forget nearly all when errors grow by more than chance.
+        Whether to forget most of what was learned when errors grow by more than chance.
     optimise : str, default="cardinality"
         What label sets are to be good at: "cardinality" (as many labels as there are; good at all measures),
         "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy". Compressed labels
@@ -365,12 +366,12 @@ class LabelRaceClassifier(OnlineClassifier):
         labels : sequence of label indices or names, or None
             The labels to explain; None for those predicted.
         n_features : int
-            Features to name for each label, those that carried most.
+            Number of features to list for each label: those that contributed most.
 
         Returns
         -------
         list of Explanation
-            In the order of the labels. The parts of each add up to its score.
+            In the order of the labels. The contributions in each add up to its score.
         """
         parameters.check_whole("n_features", n_features, 1)
         fitted, X = self._rows(validation.one_row(x))

@@ -1,8 +1,8 @@
-"""Why a label got its score: the parts of a linear model's sum.
+"""Why a label got its score: the contributions that a linear model adds up.
 
-A score is the intercept, plus what each feature adds, plus, on dense data, what the random features add together.
-Read the other way, where labels are compressed, it is the sum over pseudo labels of their predicted value times the
-decoder's entry, plus a constant and what the table of pairs of features and labels adds.
+A score is the intercept, plus the contribution of each feature, plus, on dense data, that of all random features. Where
+labels are compressed, it is also the sum over pseudo labels of their predicted values times the decoder's coefficients,
+plus an intercept and the contribution of the residual table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Explanation:
-    """The parts of a label's score.
+    """The contributions to a label's score.
 
     Attributes
     ----------
@@ -31,18 +31,18 @@ class Explanation:
     score : float
         The score before it is adjusted; about the label's probability.
     adjustment : float
-        What is added to the score for the decision, which is positive where the label is predicted: less a share of the
-        row's best score, the label's offset and the threshold.
+        What is added to the score to get the decision, which is positive where the label is predicted: minus a share of
+        the row's best score, minus the label's offset and the threshold.
     intercept : float
         What the score would be if every feature were at its mean, or zero in sparse data.
     features : tuple of (name, float)
-        The features that carried most, and what each adds.
+        The features that contributed most, and their contributions.
     other_features : float
-        What all other features add.
+        The contribution of all other features.
     random_features : float
-        What the random features add; 0 for sparse data.
+        The contribution of the random features; 0 for sparse data.
     pseudo_labels : tuple of (int, float)
-        The pseudo labels that carried most: predicted value times the decoder's entry.
+        The pseudo labels that contributed most: predicted value times the decoder's coefficient.
     """
 
     label: Any
@@ -55,55 +55,55 @@ class Explanation:
     pseudo_labels: tuple[tuple[int, float], ...]
 
 
-class Decoder(NamedTuple):
-    """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of the non-zeros of ``z``."""
+class DecoderCoefficients(NamedTuple):
+    """The scores of L labels as ``û β + c + z W``: û are k predicted pseudo labels, z the F non-zeros of a row."""
 
-    beta: FloatArray
-    constants: FloatArray
-    weights: FloatArray
+    beta: FloatArray  # (k, L)
+    intercepts: FloatArray  # (L,): c
+    table_weights: FloatArray  # (F, L): W, of the residual table
 
 
 def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[Explanation]:
-    """Take the scores of one row apart, of some labels or of those predicted, where ``labels`` is None."""
+    """Explain the scores of one row for some labels; where ``labels`` is None, for those predicted."""
     algorithm, derived = fitted.algorithm, fitted.derived
     predicted = algorithm.predict(derived, X)[0]
     explained = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.columns_of(labels), np.intp)
     z = dense(algorithm.bank.transform(derived.learners, X))[0]
-    decoder = algorithm.decoder_of(derived, z, explained)
+    decoder = algorithm.decoder_coefficients(derived, z, explained)
     decisions = algorithm.scores(derived, X)[0]
-    return _parts(fitted.schema, derived.learners, decoder, z, decisions, explained, n_features)
+    return _explain_labels(fitted.schema, derived.learners, decoder, z, decisions, explained, n_features)
 
 
-def _parts(
+def _explain_labels(
     schema: Schema,
     learners: rls.Derived,
-    decoder: Decoder | None,
+    decoder: DecoderCoefficients | None,
     z: FloatArray,
     decisions: FloatArray,
     labels: IntArray,
     n_features: int,
 ) -> list[Explanation]:
-    """Take the scores apart; ``z`` is what the learners make of the row.
+    """Explain the scores of labels; ``z`` is the row as `RLS.transform` returns it.
 
-    ``decoder`` is of these labels, or None where labels are their own pseudo labels; ``decisions`` are the scores of
-    all labels, adjusted.
+    ``decoder`` is that of these labels, or None where labels are not compressed; ``decisions`` are the adjusted scores
+    of all labels.
     """
     kinds = learners.scaling.kinds
     weights = np.asarray(learners.weights)
     values = z @ weights + learners.intercepts
     # Features come first, then random features; the columns that are zero, of sparse data nearly all, add nothing.
     used = np.flatnonzero(z)
-    n_of_features = int(np.searchsorted(used, kinds.width))
+    n_used_features = int(np.searchsorted(used, kinds.width))
     explained = []
     for index, label in enumerate(labels):
         beta = np.eye(1, len(values), label)[0] if decoder is None else decoder.beta[:, index]
-        constant = 0.0 if decoder is None else float(decoder.constants[index])
-        further = np.zeros(len(used)) if decoder is None else z[used] * decoder.weights[:, index]
-        added, pseudo = z[used] * (weights[used] @ beta) + further, values * beta
-        score = float(pseudo.sum() + further.sum()) + constant
-        of_features, of_random = np.split(added, [n_of_features])
-        largest = _largest(of_features, n_features)
-        named = ((_column_name(schema.feature_names, kinds, int(used[i])), float(added[i])) for i in largest)
+        constant = 0.0 if decoder is None else float(decoder.intercepts[index])
+        from_table = np.zeros(len(used)) if decoder is None else z[used] * decoder.table_weights[:, index]
+        contributions, by_pseudo_label = z[used] * (weights[used] @ beta) + from_table, values * beta
+        score = float(by_pseudo_label.sum() + from_table.sum()) + constant
+        from_features, from_random = np.split(contributions, [n_used_features])
+        largest = _largest(from_features, n_features)
+        named = ((_column_name(schema.feature_names, kinds, int(used[i])), float(contributions[i])) for i in largest)
         explained.append(
             Explanation(
                 label=schema.names_of([label])[0],
@@ -111,18 +111,18 @@ def _parts(
                 adjustment=float(decisions[label]) - score,
                 intercept=float(learners.intercepts @ beta) + constant,
                 features=tuple(named),
-                other_features=float(of_features.sum() - of_features[largest].sum()),
-                random_features=float(of_random.sum()),
-                pseudo_labels=tuple((int(i), float(pseudo[i])) for i in _largest(pseudo, n_features)),
+                other_features=float(from_features.sum() - from_features[largest].sum()),
+                random_features=float(from_random.sum()),
+                pseudo_labels=tuple((int(i), float(by_pseudo_label[i])) for i in _largest(by_pseudo_label, n_features)),
             )
         )
     return explained
 
 
-def _largest(amounts: FloatArray, n: int) -> IntArray:
-    """Find the largest amounts by size, without those that are zero."""
-    order = np.argsort(-np.abs(amounts), kind="stable")[:n]
-    return order[amounts[order] != 0]
+def _largest(contributions: FloatArray, n: int) -> IntArray:
+    """Find the largest contributions by absolute value, without those that are zero."""
+    order = np.argsort(-np.abs(contributions), kind="stable")[:n]
+    return order[contributions[order] != 0]
 
 
 def _column_name(names: Array | None, kinds: FeatureKinds, column: int) -> Any:

@@ -1,28 +1,30 @@
 """Joining models of the default that learned different rows.
 
-*In shares.* Shares start from a common model, learn their rows but for a few, and become a `Gain`: differences to the
-start that can be added, by name, in any tree. `join` makes a model of the start and the sum: on the line between the
-mean of the shares and the sum of what they know it takes the point with the least clipped squared error on the rows
-that were set aside, reads the thresholds off the scores of these rows, and then learns them.
+*In shares.* A share is a copy of a common model, the start, that learns a part of the rows: a worker of a distributed
+fit. It holds out a few rows, and its result is a `Gain`: differences to the start that can be added, labels and
+features by name, in any order. `join` makes one model of the start and the sum of the gains: on the line between the
+mean of the shares and the sum of what they learned it takes the point with the least clipped squared error on the
+held-out rows, computes the thresholds from the scores of these rows, and then learns them.
 
 *Two models* that have no start in common are joined by `merge`, half-way on that line.
 
-*The line.* The precision of `labelrace.linear.rls` is diagonal, so that what a bank knows can be added up, column by
-column. Shares ``e = 1 … S`` start from weights ``W₀`` with precision ``d₀`` and end with ``W_e`` and ``d_e``. Added up
-is what each has gained, ``d_e - d₀`` and ``d_e W_e - d₀ W₀``. Two joint models follow from the sums:
+*The line.* The precision of `labelrace.linear.rls` is diagonal, so that precisions, and weights times precisions (the
+*natural parameters* of a normal distribution), can be added up, column by column. Shares ``e = 1 … S`` start from
+weights ``W₀`` with precision ``d₀`` and end with ``W_e`` and ``d_e``. Added up are the gains, ``d_e - d₀`` and
+``d_e W_e - d₀ W₀``. Two joint models follow from the sums:
 
 - the *sum of natural parameters*, ``W_nat = (Σ d_e W_e - (S-1) d₀ W₀) / (Σ d_e - (S-1) d₀)``, which would be right if
   columns were independent, and overshoots where they are not;
 - the *mean* ``W_avg = Σ d_e W_e / Σ d_e``, which never overshoots, and lags behind. A column's mean is that of the
-  shares in whose rows it occurred: the others say nothing of it. What one share alone has met is the same in both.
+  shares in whose rows it occurred, only. For a column of one share both are the same.
 
-The joint model lies between them, ``W_avg + τ_c (W_nat - W_avg)``. What overshoots are corrections that several shares
-make to the same columns, so that a column goes the farther to the sum the fewer have met it: of ``n`` among ``S``,
-``τ_c = (1 - ρ) / (1 + (n - 1) ρ)``, where ``ρ`` is such that it is ``τ`` for ``n = S``. The precision is that of
+The joint model lies between them, ``W_avg + τ_c (W_nat - W_avg)``. The sum overshoots where several shares make the
+same correction to a column, so that a column is the closer to the sum the fewer shares it occurred in: in ``n`` of
+``S``, ``τ_c = (1 - ρ) / (1 + (n - 1) ρ)``, where ``ρ`` is such that it is ``τ`` for ``n = S``. The precision is that of
 ``W_nat``.
 
-*Forgetting.* While a share learns, the start fades for it by a factor ``f_e``; for the joint model it fades by all of
-them, ``Π f_e``, and what the shares have gained fades by what it would have lost had they learned one after the other.
+*Forgetting.* While a share learns, it forgets the start by a factor ``f_e``; the joint model forgets it by all of them,
+``Π f_e``, and the gains by as much as if the shares had learned one after the other.
 
 Nothing of this is exact. Costs: ``O(c k)`` for ``c`` columns that occur in the rows of a share and ``k`` targets, for
 each share and for the joint model; columns that do not occur have gained nothing.
@@ -52,14 +54,14 @@ if TYPE_CHECKING:
     from labelrace.linear.classifier import LabelRace, State
 
 FRACTIONS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
-"""Points on the way from the mean to the sum that are tried, for columns that all shares have met."""
+"""Points on the line from the mean, 0, to the sum, 1, that are tried, for columns that occurred in all shares."""
 
-# The point where there are no rows to choose it by.
+# The point that is used where there are no held-out rows to choose it by.
 HALF_WAY = 0.5
 
 
 class Gain(NamedTuple):
-    """What shares have learned since their start."""
+    """What shares have learned since their start: differences that can be added."""
 
     schema: Schema  # names of labels and features; those of the start are first
     learners: WeightGain  # of the linear models
@@ -68,21 +70,21 @@ class Gain(NamedTuple):
     def plus(self, other: Gain, columns: IntArray | None = None) -> Gain:
         """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merge`."""
         schema, labels, features = join_schemas(self.schema, other.schema, columns)
-        one, two = self.grown(schema), other._moved(schema, labels, features)
+        one, two = self.grown(schema), other._realigned(schema, labels, features)
         return Gain(schema, add_weights(one.learners, two.learners), max(one.n_drifts, two.n_drifts))
 
     def grown(self, schema: Schema) -> Gain:
-        """Add features and labels, behind the others, that nothing was gained for."""
-        return self._moved(schema, np.arange(self.schema.n_labels), np.arange(self.schema.n_features))
+        """Append features and labels, with gains of zero."""
+        return self._realigned(schema, np.arange(self.schema.n_labels), np.arange(self.schema.n_features))
 
-    def _moved(self, schema: Schema, labels: IntArray, features: IntArray) -> Gain:
+    def _realigned(self, schema: Schema, labels: IntArray, features: IntArray) -> Gain:
         """Give labels and features the columns that they have in a wider schema."""
         is_same = schema.n_features == len(features) and np.array_equal(features, np.arange(len(features)))
-        if not is_same and (self.learners.scaling.length or not schema.kinds.all_numeric):
+        if not is_same and (self.learners.scaling.is_dense or not schema.kinds.all_numeric):
             raise MergeError(
                 "The models cannot be merged: shares of dense or nominal features must have the same ones."
             )
-        # The columns of dense data and of nominal features are not the features, but all of them are there.
+        # Dense data and nominal features have other columns than features, but all shares have all of them.
         columns = np.arange(int(self.learners.touched.max(initial=-1)) + 1) if is_same else features
         learners = move_weights(self.learners, columns, labels, schema.n_labels)
         return Gain(schema, learners, self.n_drifts)
@@ -90,7 +92,7 @@ class Gain(NamedTuple):
 
 def is_ready(start: Fitted) -> bool:
     """Return whether a model is past its warm-up, so that shares can start from it."""
-    return not start.state.learners.warm_up.n_used
+    return not start.state.learners.warm_up.n_fitted
 
 
 def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
@@ -101,14 +103,14 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     start, end : Fitted
         The share before and after it has learned; both past their warm-up.
     touched : array, default=None
-        Features that occurred in its rows, if they are known: others have gained nothing.
+        Features that occurred in its rows, if known: the gains of others are zero.
     """
     start, algorithm = start.grow(end.schema), start.algorithm
     _refuse_outgrown(algorithm, start, end)
     one, two = start.state, end.state
     _refuse_incompatible(one, two)
     scaled = two.learners.scaling
-    if touched is None or scaled.length or not scaled.kinds.all_numeric:
+    if touched is None or scaled.is_dense or not scaled.kinds.all_numeric:
         touched = np.arange(len(two.learners.weights))
     learners = weight_gain(end.algorithm.bank, one.learners, two.learners, touched)
     return Gain(end.schema, learners, two.n_drifts)
@@ -134,12 +136,12 @@ def join(start: Fitted, total: Gain, batch: Batch | None = None) -> Fitted:
     state = start.state._replace(n_drifts=total.n_drifts)
     if batch is None or batch.X.shape[0] == 0:
         return start.replace(total.schema, state._replace(learners=both.between(HALF_WAY)))
-    joint = start.replace(total.schema, _search(start.algorithm, state, both, batch.X, batch.Y))
+    joint = start.replace(total.schema, _choose_fraction(start.algorithm, state, both, batch.X, batch.Y))
     return joint.or_successor(total.schema)
 
 
-def _search(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
-    """Take the point between mean and sum with the least error on some rows, and learn these."""
+def _choose_fraction(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
+    """Take the point between mean and sum with the least error on held-out rows, and learn these."""
     labels = np.asarray(dense(Y), dtype=float)
     values = list(both.values(algorithm.bank, X, FRACTIONS))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
@@ -158,7 +160,7 @@ def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted
     one, other = align(one, other, columns)
     _refuse_outgrown(algorithm, one)
     for fitted in (one, other):
-        if fitted.state.learners.warm_up.n_used:
+        if fitted.state.learners.warm_up.n_fitted:
             raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
     start = one.replace(one.schema, one.algorithm.with_zero_weights(one.state))
     state = join(start, gain(start, one).plus(gain(start, other))).state
@@ -167,110 +169,108 @@ def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted
 
 
 def _refuse_incompatible(one: State, other: State) -> None:
-    """Refuse states whose weights are not those of the same columns and targets."""
+    """Raise `MergeError` if the weights of two states are not those of the same columns and targets."""
     reason = why_incompatible(one.learners, other.learners)
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")
 
 
 def _refuse_outgrown(algorithm: LabelRace, *models: Fitted) -> None:
-    """Refuse models that have become the successor of an algorithm."""
+    """Raise `MergeError` if a model has become that of compressed labels."""
     if any(fitted.algorithm != algorithm for fitted in models):
         raise MergeError(f"The models cannot be merged: {algorithm.outgrown}.")
 
 
 class Fading(NamedTuple):
-    """How far the start has faded for shares."""
+    """How much shares have forgotten of their start."""
 
-    shares: float  # number of shares
-    kept: float  # sum of what each has kept of the start
-    kept_of_all: float  # product of what each has kept of it
+    n_shares: float
+    kept_sum: float  # sum of the shares' forgetting factors
+    kept_product: float  # product of them
 
     def plus(self, other: Fading) -> Fading:
         """Add further shares."""
-        return Fading(self.shares + other.shares, self.kept + other.kept, self.kept_of_all * other.kept_of_all)
+        return Fading(
+            self.n_shares + other.n_shares, self.kept_sum + other.kept_sum, self.kept_product * other.kept_product
+        )
 
-    def of_gains(self) -> float:
-        """Compute what would be left, on average, of what shares gained had they learned one after the other."""
-        lost = self.shares - self.kept
-        return (1.0 - self.kept_of_all) / lost if lost > 1e-9 * self.shares else 1.0
+    def kept_of_gains(self) -> float:
+        """Compute the share of the gains, on average, that would be kept had the shares learned one after the other."""
+        lost = self.n_shares - self.kept_sum
+        return (1.0 - self.kept_product) / lost if lost > 1e-9 * self.n_shares else 1.0
 
 
 class WeightGain(NamedTuple):
     """What shares have gained since the start."""
 
     touched: IntArray  # (c,): columns that have gained something, in order
-    shares: FloatArray  # (c,): number of shares in which each of them has
-    natural: Array  # (c, k): differences of natural parameters
+    shares_per_column: FloatArray  # (c,): number of shares in which each of them has
+    natural: Array  # (c, k): differences of natural parameters, weights times precisions
     precision: FloatArray  # (c, 2): differences of precisions, of all labels and of the recent ones
     # (k,) and (2,): the same for the intercepts.
     intercepts: FloatArray
     intercept_precision: FloatArray
     rows: float  # rows learned
-    first_seen: FloatArray  # (k,): rows before each target was first other than 0, of the start and in a share
+    first_seen: FloatArray  # (k,): rows learned before each target was first other than 0, in the start and a share
     recent_since: float  # when the group of recent labels began
     scaling: ScalingState  # moments of the columns, pooled; those of the start are in each share's
-    fading: Fading  # how far the start has faded
+    fading: Fading  # how much was forgotten of the start
 
 
 class Joint(NamedTuple):
-    """Two joint models: the sum's and the mean's weights of the columns ``touched``, and intercepts.
+    """The two ends of the line between joint models, the mean and the sum: weights of some columns, and intercepts."""
 
-    ``state`` has the start's weights and intercepts, and all else of the joint model; ``known`` are the start's weights
-    of those columns; ``shares`` is how many shares have met each of them, of ``n_shares``.
-    """
-
-    state: RLSState
-    touched: IntArray
-    shares: FloatArray
+    state: RLSState  # weights and intercepts of the start; all else is that of the joint model
+    touched: IntArray  # (c,): the columns
+    shares_per_column: FloatArray  # (c,): number of shares in whose rows each of them occurred
     n_shares: float
-    known: Array
-    of_sum: Array
-    mean: Array
-    intercepts_of_sum: FloatArray
-    intercepts_mean: FloatArray
+    start_weights: Array  # (c, k)
+    sum_weights: Array
+    mean_weights: Array
+    sum_intercepts: FloatArray
+    mean_intercepts: FloatArray
 
     def between(self, fraction: float) -> RLSState:
-        """Return the model that is a fraction of the way from mean to sum, for columns that all shares have met."""
+        """Return the model at a fraction of the line from mean to sum, for columns that occurred in all shares."""
         weights, intercepts = self._weights(fraction, slice(None)), self._intercepts(fraction)
         return self.state._replace(weights=with_rows(self.state.weights, self.touched, weights), intercepts=intercepts)
 
     def _weights(self, fraction: float, index: Any) -> Array:
         overlap = (1.0 - fraction) / (1.0 + (self.n_shares - 1.0) * fraction)
-        part = (1.0 - overlap) / (1.0 + (self.shares[index] - 1.0) * overlap)
-        mean = self.mean[index]
-        weights: Array = mean + part.astype(mean.dtype)[:, None] * (self.of_sum[index] - mean)
+        part = (1.0 - overlap) / (1.0 + (self.shares_per_column[index] - 1.0) * overlap)
+        mean = self.mean_weights[index]
+        weights: Array = mean + part.astype(mean.dtype)[:, None] * (self.sum_weights[index] - mean)
         return weights
 
     def _intercepts(self, fraction: float) -> FloatArray:
-        return self.intercepts_mean + fraction * (self.intercepts_of_sum - self.intercepts_mean)
+        return self.mean_intercepts + fraction * (self.sum_intercepts - self.mean_intercepts)
 
     def values(self, bank: RLS, X: AnyMatrix, fractions: Sequence[float]) -> Iterator[FloatArray]:
-        """Yield what the models that are some fractions of the way predict for rows."""
+        """Yield the predictions for rows of the models at some fractions of the line."""
         derived = bank.derive(self.state)
         Z = bank.transform(derived, X)
         start = bank.predict_transformed(derived, Z).astype(float) - self.state.intercepts
         here, index = blocks.without_empty_columns(Z[:, self.touched])
         for fraction in fractions:
-            change = self._weights(fraction, index) - self.known[index]
+            change = self._weights(fraction, index) - self.start_weights[index]
             yield start + np.asarray(here @ change) + self._intercepts(fraction)
 
 
 def why_incompatible(one: RLSState, other: RLSState) -> str | None:
-    """Return why the columns of two banks are not the same; None if they are."""
+    """Return why two states do not have the same columns; None if they do."""
     a, b = one.scaling, other.scaling
-    if bool(a.length) != bool(b.length):
+    if a.is_dense != b.is_dense:
         return "one took its features for sparse, the other for dense; let both start from one model"
     if not np.array_equal(a.kinds.n_values, b.kinds.n_values):
         return "they know different values of nominal features; let both start from one model"
-    if a.length and not np.array_equal(a.directions, b.directions):
+    if a.is_dense and not np.array_equal(a.directions, b.directions):
         return "their random features differ; let both start from one model"
     return None
 
 
 def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> WeightGain:
     """Compute what a share has gained since the start, which has the same columns and targets."""
-    kept, recent = bank.factor(int(end.rows - start.rows)), _recent_labels(start)
+    kept, recent = bank.forgetting_factor(int(end.rows - start.rows)), _recent_labels(start)
     before = start.alpha + kept * start.decay * rows_of(start.extra_precision, touched)
     after = end.alpha + end.decay * rows_of(end.extra_precision, touched)
     intercept_before, intercept_after = (
@@ -278,10 +278,10 @@ def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) ->
         INTERCEPT_PRECISION + end.intercept_extra_precision,
     )
     if end.recent_since != start.recent_since:
-        # What was recent before is old now, and the recent generation has begun again.
+        # The recent labels of the start have joined the others, and a new group of recent labels has begun.
         before[:, 1], intercept_before[1] = start.alpha, INTERCEPT_PRECISION
-    natural = _times(rows_of(end.weights, touched), after, recent)
-    natural -= _times(rows_of(start.weights, touched), before, recent)
+    natural = _scaled_columns(rows_of(end.weights, touched), after, recent)
+    natural -= _scaled_columns(rows_of(start.weights, touched), before, recent)
     which = recent.astype(np.intp)
     return WeightGain(
         touched,
@@ -313,7 +313,7 @@ def move_weights(gains: WeightGain, new_columns: IntArray, targets: IntArray | N
         natural, intercepts, first_seen = wider
     return gains._replace(
         touched=touched[order],
-        shares=gains.shares[order],
+        shares_per_column=gains.shares_per_column[order],
         natural=natural,
         precision=gains.precision[order],
         intercepts=intercepts,
@@ -328,7 +328,7 @@ def add_weights(one: WeightGain, other: WeightGain) -> WeightGain:
     shares, precision = np.zeros(len(touched)), np.zeros((len(touched), 2))
     for part in (one, other):
         index = np.searchsorted(touched, part.touched)
-        shares[index] += part.shares
+        shares[index] += part.shares_per_column
         natural[index] += part.natural
         precision[index] += part.precision
     return WeightGain(
@@ -349,28 +349,30 @@ def add_weights(one: WeightGain, other: WeightGain) -> WeightGain:
 def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
     """Compute the joint models of shares from their start, with the same columns and targets, and what they gained."""
     fading, recent = gains.fading, _recent_labels(start)
-    left, which = fading.of_gains(), recent.astype(np.intp)
+    kept_of_gains, which = fading.kept_of_gains(), recent.astype(np.intp)
     known, weights = start.decay * rows_of(start.extra_precision, gains.touched), rows_of(start.weights, gains.touched)
     models, precisions = [], []
-    # Of the sum the start counts once, faded by all shares; of the mean once for each share that has met the column.
-    met = (gains.shares / fading.shares)[:, None]
-    for times, kept, of_gains, part in ((1.0, fading.kept_of_all, left, 1.0), (fading.shares, fading.kept, 1.0, met)):
+    # In the sum the start counts once, forgotten by all shares; in the mean once for each share that has the column.
+    met = (gains.shares_per_column / fading.n_shares)[:, None]
+    of_sum = 1.0, fading.kept_product, kept_of_gains, 1.0
+    of_mean = fading.n_shares, fading.kept_sum, 1.0, met
+    for times, kept, of_gains, part in (of_sum, of_mean):
         base = part * (times * start.alpha + kept * known)
         precision = np.maximum(base + of_gains * gains.precision, start.alpha)
-        natural = _times(weights, base, recent) + weights.dtype.type(of_gains) * gains.natural
+        natural = _scaled_columns(weights, base, recent) + weights.dtype.type(of_gains) * gains.natural
         intercept_base = times * INTERCEPT_PRECISION + kept * start.intercept_extra_precision
         intercept_precision = np.maximum(intercept_base + of_gains * gains.intercept_precision, INTERCEPT_PRECISION)
         intercepts = start.intercepts * intercept_base[which] + of_gains * gains.intercepts
-        models.append((_times(natural, 1.0 / precision, recent), intercepts / intercept_precision[which]))
+        models.append((_scaled_columns(natural, 1.0 / precision, recent), intercepts / intercept_precision[which]))
         precisions.append((precision, intercept_precision))
     precision, intercept_precision = precisions[0]
-    decay = start.decay * fading.kept_of_all
+    decay = start.decay * fading.kept_product
     unused = rows_of(start.extra_precision, gains.touched)[:, 0] == 0.0
     state = start._replace(
-        scaling=_of_rows(gains.scaling, start.scaling, fading),
+        scaling=_with_joint_rows(gains.scaling, start.scaling, fading),
         extra_precision=with_rows(start.extra_precision, gains.touched, (precision - start.alpha) / decay),
         decay=decay,
-        in_use=start.in_use + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
+        n_used_columns=start.n_used_columns + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
         intercept_extra_precision=intercept_precision - INTERCEPT_PRECISION,
         rows=start.rows + gains.rows,
         first_seen=np.minimum(start.first_seen, gains.first_seen),
@@ -379,7 +381,7 @@ def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
         warm_up=WarmUp.empty(),
     )
     both = (models[0][0], models[1][0], models[0][1], models[1][1])
-    return Joint(state, gains.touched, gains.shares, fading.shares, weights, *both)
+    return Joint(state, gains.touched, gains.shares_per_column, fading.n_shares, weights, *both)
 
 
 def _recent_labels(start: RLSState) -> BoolArray:
@@ -387,8 +389,8 @@ def _recent_labels(start: RLSState) -> BoolArray:
     return start.is_recent_label | np.isinf(start.first_seen)
 
 
-def _times(weights: Array, precision: FloatArray, recent: BoolArray) -> Array:
-    """Multiply weights by a number for each column, of their targets' generation."""
+def _scaled_columns(weights: Array, precision: FloatArray, recent: BoolArray) -> Array:
+    """Multiply the weights of each column by its precision, or by that of recent labels for targets that are such."""
     factors = precision.astype(weights.dtype)
     product = weights * factors[:, :1]
     if recent.any():
@@ -398,19 +400,19 @@ def _times(weights: Array, precision: FloatArray, recent: BoolArray) -> Array:
 
 def _pooled(one: ScalingState, other: ScalingState) -> ScalingState:
     """Pool the moments of two groups of shares."""
-    if not one.length:
+    if not one.is_dense:
         return one
     rows = one.rows + other.rows
     step, share = other.mean - one.mean, other.rows / np.maximum(rows, 1e-300)
-    square = one.square + other.square + step**2 * (one.rows * share)
-    return one._replace(rows=rows, mean=one.mean + share * step, square=square)
+    square = one.sum_squares + other.sum_squares + step**2 * (one.rows * share)
+    return one._replace(rows=rows, mean=one.mean + share * step, sum_squares=square)
 
 
-def _of_rows(pooled: ScalingState, start: ScalingState, fading: Fading) -> ScalingState:
-    """Let pooled moments come from as many rows as the joint model has learned, the start counted once."""
-    if not pooled.length:
+def _with_joint_rows(pooled: ScalingState, start: ScalingState, fading: Fading) -> ScalingState:
+    """Give pooled moments the number of rows that the joint model has learned, with the start counted once."""
+    if not pooled.is_dense:
         return start
-    rows = fading.kept_of_all * start.rows + fading.of_gains() * (pooled.rows - fading.kept * start.rows)
+    rows = fading.kept_product * start.rows + fading.kept_of_gains() * (pooled.rows - fading.kept_sum * start.rows)
     rows = np.where(pooled.rows > 0, np.maximum(rows, 1.0), 0.0)
-    square = pooled.square * (rows / np.maximum(pooled.rows, 1e-300))
-    return start._replace(rows=rows, mean=pooled.mean, square=square)
+    square = pooled.sum_squares * (rows / np.maximum(pooled.rows, 1e-300))
+    return start._replace(rows=rows, mean=pooled.mean, sum_squares=square)

@@ -11,7 +11,8 @@ scale, with no step size to choose. The matrix ``M`` is as large as the block, n
 sparse, and all targets share it.
 
 *The precision a block leaves* is the marginal one, ``d ← d / (1 - q/d)`` with ``q = diag(Zᵀ M⁻¹ Z)``: one over the
-diagonal of ``(D + ZᵀZ)⁻¹``. Adding ``diag(ZᵀZ)`` instead takes columns for independent, and gets sure too fast.
+diagonal of ``(D + ZᵀZ)⁻¹``. Adding ``diag(ZᵀZ)`` instead would be right for independent columns only; for others the
+precision grows, and the steps shrink, too fast.
 
 *The start is exact.* The first rows are kept, and learned again by ridge regression whenever their number has doubled,
 up to 512. One eigendecomposition of ``ZZᵀ`` gives the leave-one-out scores of every row for a grid of penalties. The
@@ -26,10 +27,10 @@ zero, and would be learned as slowly as if it had been absent for good reason. S
 precision of their own, from the penalty up. A thousand rows later the next new label begins another such group, and
 recent labels that are no longer new join the others.
 
-Products are small, so BLAS is to use one thread (`labelrace.base.threads`): `RLS.update` and `RLS.predict` see to that,
-and so does who calls the steps that they consist of.
+Products are small, so BLAS is to use one thread (`labelrace.base.threads`): `RLS.update` and `RLS.predict` see to that;
+who calls `RLS.learn` or other parts of them must do so as well.
 
-The file reads in this order: the state, the step that a block of rows is, the bank with its start, and what changes
+The order of this file: the state, the update by a block of rows, the learners with their exact start, and what changes
 when labels and features are added or reordered.
 
 Diagonal precision for linear models online is from Crammer, Kulesza and Dredze ("Adaptive regularization of weight
@@ -57,14 +58,14 @@ from labelrace.linear.versioned_rows import VersionedRows, product_of, replaced_
 from labelrace.linear.warm_up import ALPHAS, INTERCEPT_PRECISION, Ridge, WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-# Rows after which another group of recent labels may begin, and up to which a label is new.
-_GROUP_ROWS, _NEW_ROWS = 1000.0, 750.0
+# Rows after which another group of recent labels may begin, and rows for which a label counts as new.
+_RECENT_GROUP_ROWS, _NEW_LABEL_ROWS = 1000.0, 750.0
 # Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
-_DENSE = 0.1
-# Share of the leave-one-out error with random features below which that without them is clearly better.
-_CLEARLY = 0.98
+_DENSE_SHARE = 0.1
+# Random features are left out where the error without them is below this share of the error with them.
+_CLEARLY_BETTER = 0.98
 # Smallest decay before it is multiplied into the precision.
-_LEAST_DECAY = 1e-30
+_MIN_DECAY = 1e-30
 
 
 # --- State ------------------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ class RLSState(NamedTuple):
     extra_precision: Annotated[FloatArray, "M+r 2"]
     # Share of ``extra_precision`` that is left, so that columns that a batch does not touch are forgotten, too.
     decay: float
-    in_use: float  # columns that were other than 0
+    n_used_columns: float  # number of columns that have had a non-zero
     intercept_extra_precision: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
     rows: float  # rows learned so far
     # Rows learned before each target was first other than 0; infinite where it never was.
@@ -117,11 +118,11 @@ class Gathered(NamedTuple):
         return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1])
 
 
-# --- The step ---------------------------------------------------------------------------------------------------------
+# --- The update by a block of rows ------------------------------------------------------------------------------------
 
 
-class _Work(NamedTuple):
-    """Arrays that a batch is learned in, which are written to: the columns it touches, and the intercepts."""
+class _WorkArrays(NamedTuple):
+    """Copies that are updated in place while a batch is learned: of its touched columns, and of the intercepts."""
 
     weights: Array
     extra_precision: FloatArray
@@ -130,9 +131,9 @@ class _Work(NamedTuple):
 
 
 def _learn_block(
-    work: _Work, alpha: float, z: AnyMatrix, h: Array, recent: IntArray, sparse_block: Any, *, binary: bool
+    work: _WorkArrays, alpha: float, z: AnyMatrix, h: Array, recent: IntArray, sparse_block: Any, *, binary: bool
 ) -> None:
-    """Write what a block teaches into the arrays; ``recent`` are the targets with a precision of their own."""
+    """Update the arrays by a block of rows; ``recent`` are the targets with a precision of their own."""
     errors = h - z @ work.weights
     errors -= work.intercepts
     if binary:
@@ -150,10 +151,10 @@ def _learn_block(
         inverse = blocks.inverse_of(M)
         marginal = blocks.marginal_precision(precision, block.quadratic(inverse), block.squares)
         work.extra_precision[block.touched, group] = marginal - alpha
-        # The share of the intercepts' variance that is left, which is not less than if the rows were independent.
-        left = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
-        left = max(left, 1.0 / (1.0 + len(M) * intercept_variance))
-        work.intercept_extra_precision[group] = 1.0 / intercept_variance / left - INTERCEPT_PRECISION
+        # The share of the intercepts' variance that remains, which is not less than if the rows were independent.
+        remaining = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
+        remaining = max(remaining, 1.0 / (1.0 + len(M) * intercept_variance))
+        work.intercept_extra_precision[group] = 1.0 / intercept_variance / remaining - INTERCEPT_PRECISION
         solution = inverse @ (errors[:, recent] if group else errors)
         steps.append((solution, intercept_variance * solution.sum(axis=0), 1.0 / precision))
     solution, shift, variance = steps[0]
@@ -272,41 +273,43 @@ class RLS(Bank[RLSState]):
             if known is not None:
                 return self.learn(known, X, H)
             first, others = split_first_batch(X.shape[0])
-            begun, _ = self.start(state, X[first], H[first])
-            begun = begun._replace(warm_up=WarmUp.of(X[first], H[first]))
-            return self.learn(begun, X[others], H[others]) if len(others) else begun
+            started, _ = self.fit_first_rows(state, X[first], H[first])
+            started = started._replace(warm_up=WarmUp.of(X[first], H[first]))
+            return self.learn(started, X[others], H[others]) if len(others) else started
 
     def rows_to_learn(
         self, state: RLSState, X: AnyMatrix, Y: AnyMatrix
     ) -> tuple[RLSState | None, AnyMatrix, AnyMatrix]:
-        """Decide how a batch is learned: return the state to go on from, None to begin from nothing, and the rows.
+        """Decide how a batch is learned: return the state to go on from, None to start again, and the rows to learn.
 
-        The first rows are kept, with targets ``Y``, as long as they are few: whenever they have doubled, all that was
-        learned is given up, and the model begins again with all of them.
+        The first rows are kept, with targets ``Y``, as long as they are few: whenever their number has doubled,
+        what was learned is dropped, and all of them are learned again, exactly.
         """
         if state.rows == 0 or scaling.has_become_dense(state.scaling):
             return None, X, Y
-        if not state.warm_up.n_used:
+        if not state.warm_up.n_fitted:
             return state, X, Y
         buffer = state.warm_up.with_batch(X, Y)
-        if buffer.is_due():
+        if buffer.has_doubled():
             return None, *buffer.rows(X, Y.shape[1])
         return state._replace(warm_up=buffer), X, Y
 
-    def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> tuple[RLSState, Ridge]:
+    def fit_first_rows(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> tuple[RLSState, Ridge]:
         """Learn the first rows exactly: scale them, choose penalty and columns on them, and solve."""
         kinds, H = state.scaling.kinds.widened(X), dense_floats(H)
         if self.binary:
             H = missing_labels.fill_with_means(H)
-        begun, ridge = self._start(X, kinds, H, self.n_random_features)
-        if not begun.scaling.directions.size:
-            return begun, ridge
-        plain, plain_ridge = self._start(X, kinds, H, 0)
+        started, ridge = self._solve_first_rows(X, kinds, H, self.n_random_features)
+        if not started.scaling.directions.size:
+            return started, ridge
+        plain, plain_ridge = self._solve_first_rows(X, kinds, H, 0)
         with np.errstate(over="ignore", invalid="ignore"):
-            error, without = (np.square(H - one.left_out(H, clip=self.binary)).sum() for one in (ridge, plain_ridge))
-        return (plain, plain_ridge) if without < _CLEARLY * error else (begun, ridge)
+            error, without = (
+                np.square(H - one.leave_one_out_scores(H, clip=self.binary)).sum() for one in (ridge, plain_ridge)
+            )
+        return (plain, plain_ridge) if without < _CLEARLY_BETTER * error else (started, ridge)
 
-    def _start(
+    def _solve_first_rows(
         self, X: AnyMatrix, kinds: FeatureKinds, H: FloatArray, n_random_features: int
     ) -> tuple[RLSState, Ridge]:
         """Scale the first rows and solve for them, with a number of random features if they are dense."""
@@ -317,16 +320,16 @@ class RLS(Bank[RLSState]):
         state = self._zeros(scaled, H.shape[1], ridge.alpha)
         state.weights[touched], state.extra_precision[touched, 0] = ridge.weights, ridge.extra_precision
         state.intercept_extra_precision[0] = ridge.intercept_extra_precision
-        begun = state._replace(
+        started = state._replace(
             intercepts=ridge.intercepts,
             rows=float(len(H)),
-            in_use=float(np.count_nonzero(ridge.extra_precision)),
+            n_used_columns=float(np.count_nonzero(ridge.extra_precision)),
             first_seen=np.where((H != 0).any(axis=0), 0.0, np.inf),
         )
-        return with_arrays(begun, weights=state.weights, extra_precision=state.extra_precision), ridge
+        return with_arrays(started, weights=state.weights, extra_precision=state.extra_precision), ridge
 
     def gather(self, state: RLSState, Z: AnyMatrix) -> Gathered:
-        """Take the weights that rows touch from among all, once for predicting and learning them."""
+        """Copy the weights of the columns that occur in rows, once for both predicting and learning."""
         if not scipy.sparse.issparse(Z):
             return Gathered(Z, slice(None), np.asarray(state.weights), np.asarray(state.extra_precision))
         Z, touched = blocks.without_empty_columns(Z)
@@ -354,17 +357,17 @@ class RLS(Bank[RLSState]):
         H, extra_precision = np.asarray(dense(H), dtype=self._dtype), state.extra_precision
         if self.binary:
             state = self._with_recent_labels(state, H)
-        if state.decay < _LEAST_DECAY:
+        if state.decay < _MIN_DECAY:
             applied = np.asarray(state.extra_precision) * state.decay
             state = with_arrays(state._replace(decay=1.0), extra_precision=applied)
         if state.extra_precision is not extra_precision:
             gathered = gathered._replace(extra_precision=rows_of(state.extra_precision, gathered.columns))
-        kept = self.factor(len(H))
+        kept = self.forgetting_factor(len(H))
         learned = self._learn_blocks(state, gathered, H, kept, sparse_block)
         scaled = scaling.update(state.scaling, X, kept)
-        revised = scaling.revised(scaled)
+        revised = scaling.with_recent_moments(scaled)
         if revised is not scaled:
-            learned = _with_scores_kept(learned, scaled, revised)
+            learned = _with_rescaled_weights(learned, scaled, revised)
         return learned._replace(scaling=revised, rows=state.rows + len(H))
 
     def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, kept: float, sparse_block: Any) -> RLSState:
@@ -374,32 +377,32 @@ class RLS(Bank[RLSState]):
         """
         Z, touched, weights, extra_precision = gathered
         intercepts = state.intercepts.astype(self._dtype), state.intercept_extra_precision.copy()
-        work = _Work(weights.copy(), extra_precision * state.decay, *intercepts)
+        work = _WorkArrays(weights.copy(), extra_precision * state.decay, *intercepts)
         recent = np.flatnonzero(state.is_recent_label)
         unused = work.extra_precision[:, 0] == 0.0
         n, is_sparse = len(H), scipy.sparse.issparse(Z)
-        size = blocks.SPARSE_BLOCK if is_sparse else blocks.BLOCK
-        if is_sparse and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
+        size = blocks.SPARSE_BLOCK_ROWS if is_sparse else blocks.BLOCK_ROWS
+        if is_sparse and Z.nnz > _DENSE_SHARE * Z.shape[0] * Z.shape[1]:
             Z = Z.toarray()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for start in range(0, n, size):
-                # Slices of sparse rows are slow to make, also of all.
+                # Slicing sparse rows is slow, even a slice of all rows.
                 z = Z if n <= size else Z[start : start + size]
                 if self.half_life is not None:
                     keep = 0.5 ** (z.shape[0] / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
                 _learn_block(work, state.alpha, z, H[start : start + size], recent, sparse_block, binary=self.binary)
-        # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
+        # Errors of labels are at most 1: if anything is not finite, the intercepts are not.
         blocks.check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
-        decay = max(state.decay * kept, _LEAST_DECAY**2)
+        decay = max(state.decay * kept, _MIN_DECAY**2)
         after = work.extra_precision
         after /= decay
         return state._replace(
             intercepts=work.intercepts.astype(float),
             intercept_extra_precision=work.intercept_extra_precision,
             decay=decay,
-            in_use=state.in_use + float(np.count_nonzero(unused & (after[:, 0] != 0.0))),
+            n_used_columns=state.n_used_columns + float(np.count_nonzero(unused & (after[:, 0] != 0.0))),
             weights=replaced_rows(state.weights, touched, work.weights, weights),
             extra_precision=replaced_rows(state.extra_precision, touched, after, extra_precision),
         )
@@ -410,20 +413,20 @@ class RLS(Bank[RLSState]):
         if not new.any():
             return state
         first_seen = np.where(new, state.rows, state.first_seen)
-        if state.rows - state.recent_since < _GROUP_ROWS:
+        if state.rows - state.recent_since < _RECENT_GROUP_ROWS:
             return state._replace(first_seen=first_seen, is_recent_label=state.is_recent_label | new)
-        still_new = state.is_recent_label & (state.rows - state.first_seen < _NEW_ROWS)
+        still_new = state.is_recent_label & (state.rows - state.first_seen < _NEW_LABEL_ROWS)
         extra_precision, of_intercepts = np.array(state.extra_precision), state.intercept_extra_precision.copy()
         extra_precision[:, 1], of_intercepts[1] = 0.0, 0.0
-        begun = state._replace(
+        started = state._replace(
             first_seen=first_seen,
             is_recent_label=still_new | new,
             recent_since=state.rows,
             intercept_extra_precision=of_intercepts,
         )
-        return with_arrays(begun, extra_precision=extra_precision)
+        return with_arrays(started, extra_precision=extra_precision)
 
-    def factor(self, n_rows: int) -> float:
+    def forgetting_factor(self, n_rows: int) -> float:
         """Compute the share of the past that is kept after a number of rows."""
         return 1.0 if self.half_life is None else 0.5 ** (n_rows / self.half_life)
 
@@ -471,17 +474,17 @@ class RLS(Bank[RLSState]):
 
 
 def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precision: Array | None = None) -> RLSState:
-    """Put arrays that nobody else has into a state: as tables, where data is sparse."""
+    """Put arrays that no other state uses into a state; as `VersionedRows`, where data is sparse."""
     given = {"weights": weights, "extra_precision": extra_precision}
     held = {name: array for name, array in given.items() if array is not None}
-    if not state.scaling.length:
+    if not state.scaling.is_dense:
         held = {name: VersionedRows.taking(array) for name, array in held.items()}  # type: ignore[misc]
     return state._replace(**held)  # type: ignore[arg-type]
 
 
-def _with_scores_kept(state: RLSState, before: ScalingState, after: ScalingState) -> RLSState:
-    """Convert the weights of columns whose scaling was wrong and has changed, so that scores stay."""
-    is_wrong = after.square != before.square
+def _with_rescaled_weights(state: RLSState, before: ScalingState, after: ScalingState) -> RLSState:
+    """Rescale the weights of columns whose scaling has been corrected, so that scores stay the same."""
+    is_wrong = after.sum_squares != before.sum_squares
     if not is_wrong.any():
         return state
     scales = scaling.scale(before)
@@ -492,6 +495,6 @@ def _with_scores_kept(state: RLSState, before: ScalingState, after: ScalingState
     # Random features are made of all columns.
     weights[:m] *= ratio[:, None]
     weights[m:] *= 1.0 - is_wrong.mean()
-    # Of these columns nothing is sure any more.
+    # The weights of these columns are not certain any more.
     extra_precision[:m][is_wrong], extra_precision[m:] = 0.0, 0.0
     return state._replace(weights=weights, extra_precision=extra_precision, intercepts=intercepts)

@@ -1,22 +1,22 @@
 """How linear learners scale ``X``: columns of comparable size, and random features on dense data.
 
 *Sparse data*, such as words. Values are damped, ``sign(x) log(1 + |x|)``, so that the tenth occurrence of a word adds
-less than the first, and each row is scaled to length one: long texts teach no more than short ones. Cost is
+less than the first, and each row is scaled to unit norm, so that long texts weigh no more than short ones. Cost is
 ``O(nnz)``.
 
 *Dense data*, such as measurements. Columns are standardised by running moments, clipped at five standard deviations
-and divided by the root of their number, so that the length of a row is near one here, too. Random features follow: the
-absolute values of the row along random directions. With them a linear model also fits a label that goes with extremes
-(Rahimi and Recht, "Weighted sums of random kitchen sinks", 2008).
+and divided by the square root of their number, so that the norm of a row is near one here, too. Random features follow:
+the absolute values of the row along random directions. With them a linear model also fits a label of extreme values,
+large or small (Rahimi and Recht, "Weighted sums of random kitchen sinks", 2008).
 
 The first rows decide which of the two it is: arrays that are mostly zeros are sparse data, in whatever form they are
-stored. Rows of nothing but zeros tell nothing. Data that turns out to be dense later is told by `has_become_dense`.
+stored. Rows of nothing but zeros do not count. `has_become_dense` tells whether data turned out to be dense later.
 A missing value (NaN) counts as the mean, or as zero in sparse data.
 
 *Moments are robust.* Of the first rows, values far beyond the spread of the others are clipped; later ones, values
 beyond ten standard deviations. A column that has been constant, such as that of a sensor that starts late, has moments
-from the first row on that differs. And where the last few hundred rows of a column vary ten times less than what is
-known of it, what is known is wrong, and theirs are taken (`revised`).
+from the first row on that differs. And where the last few hundred rows of a column have a standard deviation ten times
+smaller than the running one, the running moments are replaced by theirs (`with_recent_moments`).
 
 The result has the dtype of the random directions, also where there are none. Single precision takes half the memory
 and half the time; its error of 1e-7 is small beside the noise of the data.
@@ -37,19 +37,22 @@ from labelrace.base.sparse import as_rows, dense, with_values
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# Share of non-zeros up to which data is sparse, and from which data that was sparse is so no more.
-_SPARSE, _DENSE = 0.3, 0.5
+# Data is sparse up to this share of non-zeros; sparse data becomes dense above the second one.
+_SPARSE_SHARE, _DENSE_SHARE = 0.3, 0.5
 # Standard deviations at which a dense column is clipped.
 CLIP = 5.0
-# Standard deviations beyond which a value is an outlier, and factor by which a column in another unit differs.
+# Standard deviations beyond which a value is an outlier; also the factor by which the scale of a column must differ for
+# its unit to have changed.
 OUTLIER = 10.0
-# Deviations from which a value among the first rows is an outlier, and share of the values that do not count in them.
-_FIRST_OUTLIER, _TRIMMED = 30.0, 0.05
-# Rows from which the variance of a column can be told, and which recent ones are compared with what is known.
-MIN_ROWS, _RECENT_ROWS = 50, 256.0
+# Standard deviations beyond which a value of the first rows is an outlier, and share of the values, the largest, that
+# these standard deviations leave out.
+_FIRST_OUTLIER, _TRIMMED_SHARE = 30.0, 0.05
+# Rows that a column's variance needs, and rows after which recent moments are compared with the running ones.
+MIN_ROWS, _MIN_RECENT_ROWS = 50, 256.0
 # A column is constant where it deviates from its mean by no more than this share of it.
 CONSTANT = 1e-9
-MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
+# Mean absolute value of a standard normal variable.
+MEAN_ABSOLUTE_NORMAL = float(np.sqrt(2.0 / np.pi))
 
 
 class ScalingState(NamedTuple):
@@ -59,18 +62,23 @@ class ScalingState(NamedTuple):
     # Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
     # the next ones.
     rows: Annotated[FloatArray, "M|0"]
-    # Running mean, and sum of squared deviations.
+    # Running mean, and sum of squared deviations from it.
     mean: Annotated[FloatArray, "M|0"]
-    square: Annotated[FloatArray, "M|0"]
+    sum_squares: Annotated[FloatArray, "M|0"]
     # Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
     recent_rows: float
     # Their moments.
     recent_mean: Annotated[FloatArray, "M|0"]
-    recent_square: Annotated[FloatArray, "M|0"]
-    recent_filled: float  # their non-zeros, of sparse data
+    recent_sum_squares: Annotated[FloatArray, "M|0"]
+    recent_nonzeros: float  # their non-zeros, of sparse data
     # Directions of the random features, in single or double precision. Empty for sparse data.
     directions: Annotated[Array, "M r|0 r", "float"]
-    length: float  # root of the number of columns at the start; 0 for sparse data
+    sqrt_n_columns: float  # square root of the number of columns at the start; 0 for sparse data
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the data is dense."""
+        return self.sqrt_n_columns != 0.0
 
 
 def init(kinds: KindsLike, dtype: type[np.floating] = np.float64) -> ScalingState:
@@ -99,13 +107,13 @@ def start(
 
 
 def is_sparse(X: AnyMatrix) -> bool:
-    """Return whether rows are mostly zeros, in whatever form they are stored; rows of nothing else do not count."""
-    n_rows, n_filled = _filled(X)
-    return n_filled <= _SPARSE * n_rows * X.shape[1]
+    """Return whether rows are mostly zeros, in whatever form they are stored; rows of zeros only do not count."""
+    n_rows, n_nonzeros = _count_filled(X)
+    return n_nonzeros <= _SPARSE_SHARE * n_rows * X.shape[1]
 
 
-def _filled(X: AnyMatrix) -> tuple[int, int]:
-    """Count the rows that hold anything, and their non-zeros; explicitly stored zeros are zeros."""
+def _count_filled(X: AnyMatrix) -> tuple[int, int]:
+    """Count the rows that have non-zeros, and these; explicitly stored zeros do not count."""
     if scipy.sparse.issparse(X):
         X = X if X.format == "csr" else scipy.sparse.csr_array(X)
         if np.count_nonzero(X.data) < X.nnz:
@@ -119,7 +127,8 @@ def _filled(X: AnyMatrix) -> tuple[int, int]:
 def has_become_dense(state: ScalingState) -> bool:
     """Return whether data that was taken for sparse is mostly filled now."""
     n_cells = state.recent_rows * len(state.kinds.n_values)
-    return not state.length and state.recent_rows >= _RECENT_ROWS and state.recent_filled > _DENSE * n_cells
+    is_filled = state.recent_nonzeros > _DENSE_SHARE * n_cells
+    return not state.is_dense and state.recent_rows >= _MIN_RECENT_ROWS and is_filled
 
 
 def n_columns(state: ScalingState) -> int:
@@ -129,8 +138,8 @@ def n_columns(state: ScalingState) -> int:
 
 def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> ScalingState:
     """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
-    if not state.length:
-        return _with_recent_counts(state, *_filled(X))
+    if not state.is_dense:
+        return _with_recent_counts(state, *_count_filled(X))
     X = dense(state.kinds.design(X))
     is_first = not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -139,31 +148,31 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
             # Missing values count as the mean so far, and so change nothing.
             X = np.where(np.isnan(X), np.where(state.rows > 0, state.mean, _known_means(X)), X)
             mean, squares = _moments(X)
-        _, recent_mean, recent_square = _pooled(
-            state.recent_rows, state.recent_mean, state.recent_square, len(X), mean, squares
+        _, recent_mean, recent_sum_squares = _pooled(
+            state.recent_rows, state.recent_mean, state.recent_sum_squares, len(X), mean, squares
         )
         if is_first:
             X = _without_first_outliers(X)
             mean, squares = _moments(X)
         else:
-            most = np.where(state.rows >= MIN_ROWS, OUTLIER**2 * state.square / np.maximum(state.rows, 1.0), 0.0)
+            most = np.where(state.rows >= MIN_ROWS, OUTLIER**2 * state.sum_squares / np.maximum(state.rows, 1.0), 0.0)
             if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
                 # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
                 mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
-        moments = _pooled(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
-        is_constant = (state.rows >= MIN_ROWS) & (state.square <= (CONSTANT * state.mean) ** 2 * state.rows)
+        moments = _pooled(state.rows * forgetting, state.mean, state.sum_squares * forgetting, len(X), mean, squares)
+        is_constant = (state.rows >= MIN_ROWS) & (state.sum_squares <= (CONSTANT * state.mean) ** 2 * state.rows)
         if is_constant.any():
-            moments = _started(state, X, np.flatnonzero(is_constant), moments)
+            moments = _with_restarted_columns(state, X, np.flatnonzero(is_constant), moments)
         rows, mean, square = moments
     if not isfinite(square.sum()):
         raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
     return state._replace(
         rows=rows,
         mean=mean,
-        square=square,
+        sum_squares=square,
         recent_rows=state.recent_rows + len(X),
         recent_mean=recent_mean,
-        recent_square=recent_square,
+        recent_sum_squares=recent_sum_squares,
     )
 
 
@@ -175,20 +184,20 @@ def _pooled(
     return rows + np.zeros_like(mean), mean + step * (n / rows), square + batch_square + step**2 * (before * n / rows)
 
 
-def _with_recent_counts(state: ScalingState, n_rows: int, n_filled: int) -> ScalingState:
-    """Count the rows of sparse data that hold anything, and their non-zeros, among recent ones."""
-    if state.recent_rows >= _RECENT_ROWS:
-        return state._replace(recent_rows=0.0 + n_rows, recent_filled=0.0 + n_filled)
-    return state._replace(recent_rows=state.recent_rows + n_rows, recent_filled=state.recent_filled + n_filled)
+def _with_recent_counts(state: ScalingState, n_rows: int, n_nonzeros: int) -> ScalingState:
+    """Add to the counts of recent rows that have non-zeros, and of these, for sparse data."""
+    if state.recent_rows >= _MIN_RECENT_ROWS:
+        return state._replace(recent_rows=0.0 + n_rows, recent_nonzeros=0.0 + n_nonzeros)
+    return state._replace(recent_rows=state.recent_rows + n_rows, recent_nonzeros=state.recent_nonzeros + n_nonzeros)
 
 
 def _without_first_outliers(X: FloatArray) -> FloatArray:
-    """Leave out empty rows, of which there may be some before data comes, and clip what is far beyond the others."""
+    """Leave out rows of zeros, which a stream may begin with, and clip values far beyond the others."""
     filled = X.any(axis=1)
     X = X[filled] if filled.any() else X
     median = np.median(X, axis=0)
     deviations = np.abs(X - median)
-    n_kept = len(X) - max(1, int(_TRIMMED * len(X)))
+    n_kept = len(X) - max(1, int(_TRIMMED_SHARE * len(X)))
     if n_kept < 2:
         return X
     smallest = np.partition(deviations, n_kept - 1, axis=0)[:n_kept]
@@ -197,10 +206,10 @@ def _without_first_outliers(X: FloatArray) -> FloatArray:
     return np.where(is_far, np.clip(X, median - OUTLIER * spread, median + OUTLIER * spread), X)
 
 
-def _started(
+def _with_restarted_columns(
     state: ScalingState, X: FloatArray, constant: IntArray, moments: tuple[FloatArray, FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Begin the moments of columns that have been constant with their first row that differs."""
+    """Restart the moments of columns that have been constant at their first row that differs."""
     least, values = CONSTANT * np.abs(state.mean[constant]), X[:, constant]
     since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least, axis=0)
     starts = since.any(axis=0)
@@ -213,23 +222,25 @@ def _started(
     return moments
 
 
-def revised(state: ScalingState) -> ScalingState:
-    """Take the moments of recent rows, if there are enough, for columns that they say to be ten times as narrow.
+def with_recent_moments(state: ScalingState) -> ScalingState:
+    """Replace the moments of columns by those of recent rows where these have less than a tenth of the deviation.
 
-    What is known of such a column was wrong, or is no more: as long as it is kept, the column is next to nothing.
+    The running moments of such a column were wrong, or are out of date, and would scale its values to nearly zero.
+    Nothing changes before there are enough recent rows.
     """
-    if not state.length or state.recent_rows < _RECENT_ROWS:
+    if not state.is_dense or state.recent_rows < _MIN_RECENT_ROWS:
         return state
-    none, recent_mean, variance = np.zeros_like(state.mean), state.recent_mean, state.recent_square / state.recent_rows
+    none, recent_mean = np.zeros_like(state.mean), state.recent_mean
+    variance = state.recent_sum_squares / state.recent_rows
     is_known = np.sqrt(variance) > CONSTANT * np.abs(recent_mean)
-    is_wrong = is_known & (state.square > OUTLIER**2 * variance * state.rows)
-    state = state._replace(recent_rows=0.0, recent_mean=none, recent_square=none)
+    is_wrong = is_known & (state.sum_squares > OUTLIER**2 * variance * state.rows)
+    state = state._replace(recent_rows=0.0, recent_mean=none, recent_sum_squares=none)
     if not is_wrong.any():
         return state
     return state._replace(
-        rows=np.where(is_wrong, _RECENT_ROWS, state.rows),
+        rows=np.where(is_wrong, _MIN_RECENT_ROWS, state.rows),
         mean=np.where(is_wrong, recent_mean, state.mean),
-        square=np.where(is_wrong, variance * _RECENT_ROWS, state.square),
+        sum_squares=np.where(is_wrong, variance * _MIN_RECENT_ROWS, state.sum_squares),
     )
 
 
@@ -249,19 +260,19 @@ def _clipped(X: FloatArray, mean: FloatArray, most: FloatArray) -> FloatArray:
 
 
 def rescale(state: ScalingState, X: AnyMatrix) -> ScalingState:
-    """Take the moments of a batch for columns whose unit has changed: shifted far, or ten times as wide or narrow."""
-    if not state.length or X.shape[0] < MIN_ROWS:
+    """Take the moments of a batch for columns whose unit has changed, by a large shift or a factor of ten."""
+    if not state.is_dense or X.shape[0] < MIN_ROWS:
         return state
     X = dense(state.kinds.design(X))
     X = np.where(np.isnan(X), _known_means(X), X)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
-        variance, known = squares / len(X), state.square / np.maximum(state.rows, 1.0)
-        is_other = np.maximum(variance, known) > OUTLIER**2 * np.minimum(variance, known)
-        is_other |= (mean - state.mean) ** 2 > OUTLIER**2 * known
-    is_other &= (variance > 0) & np.isfinite(variance)
-    square = np.where(is_other, variance, known) * state.rows
-    return state._replace(mean=np.where(is_other, mean, state.mean), square=square)
+        variance, known = squares / len(X), state.sum_squares / np.maximum(state.rows, 1.0)
+        has_changed = np.maximum(variance, known) > OUTLIER**2 * np.minimum(variance, known)
+        has_changed |= (mean - state.mean) ** 2 > OUTLIER**2 * known
+    has_changed &= (variance > 0) & np.isfinite(variance)
+    square = np.where(has_changed, variance, known) * state.rows
+    return state._replace(mean=np.where(has_changed, mean, state.mean), sum_squares=square)
 
 
 def _known_means(X: FloatArray) -> FloatArray:
@@ -271,18 +282,18 @@ def _known_means(X: FloatArray) -> FloatArray:
 
 
 def scale(state: ScalingState) -> FloatArray:
-    """Compute what the columns' deviations from their means are divided by; of sparse data there is nothing."""
-    if not state.length:
-        return state.square
-    spread = np.sqrt(state.square / np.maximum(state.rows, 1.0))
+    """Compute what the columns' deviations from their means are divided by; empty for sparse data."""
+    if not state.is_dense:
+        return state.sum_squares
+    spread = np.sqrt(state.sum_squares / np.maximum(state.rows, 1.0))
     # A constant column becomes zero.
-    return np.where(spread > CONSTANT * np.abs(state.mean), spread, np.inf) * state.length
+    return np.where(spread > CONSTANT * np.abs(state.mean), spread, np.inf) * state.sqrt_n_columns
 
 
 def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None) -> AnyMatrix:
     """Compute the columns that learners use; ``scales`` is the state's `scale`, if it has been computed already."""
-    if not state.length:
-        return _unit_rows(X, state.kinds, state.directions.dtype)
+    if not state.is_dense:
+        return _unit_norm_rows(X, state.kinds, state.directions.dtype)
     return _standardised(state, state.kinds.design(X), scale(state) if scales is None else scales)
 
 
@@ -300,7 +311,7 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
     Z = dense(X) - state.mean
     # Numbers are at most 1e100 and spreads, whose squares are kept, at least 1e-162: this does not overflow.
     Z /= scales
-    most = CLIP / state.length
+    most = CLIP / state.sqrt_n_columns
     np.minimum(Z, most, out=Z)
     np.maximum(Z, -most, out=Z)
     Z = Z.astype(state.directions.dtype, copy=False)
@@ -311,14 +322,14 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
         return Z
     random = Z @ state.directions
     np.abs(random, out=random)
-    # Less the mean of a normal variable's absolute value; all together about as long as the row.
-    random -= MEAN_ABSOLUTE
+    # Centred, and scaled so that together they have about the norm of the row.
+    random -= MEAN_ABSOLUTE_NORMAL
     random *= n_random**-0.5
     return np.concatenate([Z, random], axis=1)
 
 
-def _unit_rows(X: AnyMatrix, kinds: FeatureKinds, dtype: np.dtype[np.floating]) -> AnyMatrix:
-    """Damp the values of sparse rows and scale the rows to length one."""
+def _unit_norm_rows(X: AnyMatrix, kinds: FeatureKinds, dtype: np.dtype[np.floating]) -> AnyMatrix:
+    """Damp the values of sparse rows and scale the rows to unit norm."""
     sparse = as_rows(kinds.design(X))
     data = sparse.data
     if not kinds.all_nominal:
@@ -334,26 +345,28 @@ def _unit_rows(X: AnyMatrix, kinds: FeatureKinds, dtype: np.dtype[np.floating]) 
         lengths[lengths == 0.0] = 1.0
         data = data / lengths.repeat(counts)
     scaled = with_values(sparse, data.astype(dtype, copy=False))
-    # Known of the rows given, and slow to find out again.
+    # Copied, as SciPy is slow to find it out.
     scaled.has_canonical_format = sparse.has_canonical_format
     return scaled
 
 
 def reset(state: ScalingState, features: IntArray) -> ScalingState:
-    """Forget the moments of numeric features: they were zero for as long as others are known."""
-    if not state.length:
+    """Reset the moments of numeric features, as if they had been zero in all rows so far."""
+    if not state.is_dense:
         return state
     is_reset = np.isin(np.arange(len(state.rows)), features)
-    moments = state.mean, state.square, state.recent_mean, state.recent_square
-    mean, square, recent_mean, recent_square = (np.where(is_reset, 0.0, moment) for moment in moments)
+    moments = state.mean, state.sum_squares, state.recent_mean, state.recent_sum_squares
+    mean, square, recent_mean, recent_sum_squares = (np.where(is_reset, 0.0, moment) for moment in moments)
     rows = np.where(is_reset, state.rows.max(initial=0.0), state.rows)
-    return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
+    return state._replace(
+        rows=rows, mean=mean, sum_squares=square, recent_mean=recent_mean, recent_sum_squares=recent_sum_squares
+    )
 
 
 def take(state: ScalingState, moves: Moves, seed: int = 0) -> ScalingState:
-    """Move columns; new ones were zero for as long as others are known, and ``seed`` is that of their directions."""
+    """Move columns; new ones count as zero in all rows so far, and ``seed`` is that of their random directions."""
     taken: ScalingState = growth.take(state, moves)
-    source = moves.source("M", len(state.rows)) if state.length else None
+    source = moves.source("M", len(state.rows)) if state.is_dense else None
     if source is None or (source >= 0).all():
         return taken
     is_new, directions, rng = source < 0, taken.directions, np.random.default_rng([seed, len(taken.kinds)])

@@ -1,4 +1,4 @@
-"""Tables of which a batch changes few rows, as values: no version is ever changed, and none is copied whole.
+"""Persistent arrays: a batch that changes few rows makes a new version; older versions stay valid, without a full copy.
 
 All versions of a table share one array, which holds the newest. Replacing rows keeps the old ones with the version
 before (Baker, "Shallow binding makes functional arrays fast", 1991):
@@ -9,7 +9,7 @@ before (Baker, "Shallow binding makes functional arrays fast", 1991):
                                                     array
 
 The newest version is read from the array; an older one, too, but for the rows that were kept with it and with those
-after it. So a state that holds a table is a value like any other, at the cost of the rows that change. Once more rows
+after it. So a state that holds a table is effectively immutable, at the cost of the rows that change. Once more rows
 are kept for a version in use than the table has, the newest gets an array of its own.
 
 The array is read and changed under a lock: readers see one version or the other, never something between. A change that
@@ -31,14 +31,14 @@ from labelrace.typing import AnyMatrix, Array, IntArray
 
 T = TypeVar("T")
 
-# Rows that are filled at a time.
-_FILLED = 4096
-# Bytes of rows that are copied at a time.
+# Rows that are filled in at once.
+_FILL_ROWS = 4096
+# Bytes of rows that are copied at once.
 _PART_BYTES = 1 << 20
-# Rows that a version counts for, beside those that it keeps: reading an older one looks at all that followed.
-_EACH_VERSION = 256
-# Tables that are read together, at most.
-_MOST_TABLES = 4
+# Rows that a version counts for, in addition to those that it keeps: to read an older one, all later ones are read.
+_ROWS_PER_VERSION = 256
+# Largest number of tables that are read together.
+_MAX_TABLES = 4
 
 
 class _Version:
@@ -50,7 +50,7 @@ class _Version:
 
 
 class _Unfinished(NamedTuple):
-    """A version that the array does not hold whole: some rows must be put back, or are yet to be filled."""
+    """A version that the array does not hold whole: some rows must be restored, or are yet to be filled in."""
 
     version: _Version
     indices: IntArray | None = None
@@ -63,15 +63,15 @@ class _Store:
     Rows of a table that is filled on demand are in the array once `fill` has been called for them.
     """
 
-    def __init__(self, array: Array, fills: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
+    def __init__(self, array: Array, fill_function: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
         self.array = array
-        self.fills = fills
-        self._is_open = np.full(n_rows, fills is not None)
+        self.fill_function = fill_function
+        self._is_unfilled = np.full(n_rows, fill_function is not None)
         # Re-entrant: a thread that an interrupt has thrown out of a `with` may still hold it.
         self.lock = threading.RLock()
         # One attribute, so that all changes at once: the version, if all of its rows are in the array.
         version = _Version()
-        self.held: _Version | _Unfinished = version if fills is None else _Unfinished(version)
+        self.held: _Version | _Unfinished = version if fill_function is None else _Unfinished(version)
         # The oldest version that is in use, which keeps all that followed, and how many rows were kept since then.
         self.oldest: Callable[[], _Version | None] = lambda: None
         self.n_kept = 0
@@ -83,28 +83,28 @@ class _Store:
             return held
         if held.rows is not None:
             self.array[held.indices] = held.rows
-        self.held = held.version if self.fills is None else _Unfinished(held.version)
+        self.held = held.version if self.fill_function is None else _Unfinished(held.version)
         return held.version
 
     def fill(self, indices: IntArray | None = None) -> None:
-        """Fill in rows that nobody has asked for so far, all of them without indices."""
-        if self.fills is None:
+        """Fill in those of some rows that have not been yet; without indices, of all rows."""
+        if self.fill_function is None:
             return
-        wanted = np.zeros(len(self._is_open), dtype=bool)
+        wanted = np.zeros(len(self._is_unfilled), dtype=bool)
         wanted[slice(None) if indices is None else indices[indices < len(wanted)]] = True
-        open_rows = np.flatnonzero(wanted & self._is_open)
-        for start in range(0, len(open_rows), _FILLED):
-            some = open_rows[start : start + _FILLED]
-            self.array[some] = self.fills(some)
-            self._is_open[some] = False
+        unfilled = np.flatnonzero(wanted & self._is_unfilled)
+        for start in range(0, len(unfilled), _FILL_ROWS):
+            some = unfilled[start : start + _FILL_ROWS]
+            self.array[some] = self.fill_function(some)
+            self._is_unfilled[some] = False
         if indices is None:
-            self.fills = None
+            self.fill_function = None
 
 
 class VersionedRows:
-    """A two-dimensional array as a value, of which some rows can be replaced at little cost.
+    """A two-dimensional array that is never changed: replacing some rows returns a new one, at little cost.
 
-    Where the lock is taken, all is on one line, as in `labelrace.base.locks.one_at_a_time`.
+    A ``with`` of the lock and its body are on one line, for the reason given in `labelrace.base.locks.one_at_a_time`.
 
     Examples
     --------
@@ -131,14 +131,14 @@ class VersionedRows:
 
     @classmethod
     def taking(cls, array: Array) -> VersionedRows:
-        """Make a table of an array that nobody else has, which is copied if its rows are not in one piece each."""
+        """Make a table that takes an array over, without a copy if it is C-contiguous: the caller must not use it."""
         store = _Store(np.ascontiguousarray(array))
         return cls(store, store.newest(), len(array))
 
     @classmethod
     def filled_by(cls, fill: Callable[[IntArray], Array], shape: tuple[int, int], dtype: Any) -> VersionedRows:
         """Make a table whose rows a function returns by their indices, each when it is first asked for."""
-        # The system gives memory to rows that are written; there is room to grow.
+        # Only rows that are written take memory; there is room to grow.
         store = _Store(np.zeros((2 * shape[0], shape[1]), dtype), fill, shape[0])
         return cls(store, store.newest(), shape[0])
 
@@ -163,7 +163,7 @@ class VersionedRows:
     # --- Reading ------------------------------------------------------------------------------------------------------
 
     def parts(self) -> Iterator[Array]:
-        """Copy all rows, some at a time: whoever writes them needs no second array of that size."""
+        """Yield copies of all rows, some at a time: writing them to a file needs no second array of that size."""
         size = max(1, _PART_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
         for start in range(0, self.shape[0], size):
             yield self.rows(np.arange(start, min(start + size, self.shape[0])))
@@ -180,7 +180,7 @@ class VersionedRows:
         self._store.fill(indices)
         rows = self._store.array.take(indices, axis=0)
         for version in reversed(older):
-            _restore(rows, indices, version)
+            _restore_rows(rows, indices, version)
         return rows
 
     def times(self, Z: AnyMatrix) -> Array:
@@ -236,8 +236,8 @@ class VersionedRows:
     def replaced(self, indices: IntArray, rows: Array, before: Array | None = None) -> VersionedRows:
         """Make a table with other rows at some indices; ``before`` are the `rows` there, if known."""
         before = self.rows(indices) if before is None else before
-        # A copy, as the indices may be those of a row, the caller's.
-        return self.changed(indices.copy(), before, _put, indices, rows)
+        # A copy, as the indices may belong to the caller's matrix.
+        return self.changed(indices.copy(), before, _write_rows, indices, rows)
 
     def changed(self, indices: IntArray, before: Array, change: Callable[..., None], *arguments: Any) -> VersionedRows:
         """Make a table whose array a function has changed at some indices; ``before`` are the `rows` there.
@@ -247,7 +247,7 @@ class VersionedRows:
         """
         with self._store.lock: changed = self._changed(indices, before, change, arguments)  # noqa: E701  # fmt: skip
         if changed is None:
-            # Another table has been made of this version, or too much is kept for older ones: the ways part.
+            # Another table was made of this version, or older ones keep too many rows: the new one gets its own array.
             return VersionedRows.taking(np.asarray(self)).changed(indices, before, change, *arguments)
         return changed
 
@@ -262,10 +262,10 @@ class VersionedRows:
             store.oldest, store.n_kept = weakref.ref(old), 0
         elif store.n_kept > len(store.array):
             return None
-        store.n_kept += len(indices) + _EACH_VERSION
-        if store.fills is not None:
+        store.n_kept += len(indices) + _ROWS_PER_VERSION
+        if store.fill_function is not None:
             store.fill(indices)
-        # While the array holds the old version, nobody looks at these.
+        # These are not read while the array holds the old version.
         old.indices, old.rows, old.next = indices, before, new
         changed = VersionedRows(store, new, self.shape[0])
         store.held = _Unfinished(old, indices, before)
@@ -274,7 +274,7 @@ class VersionedRows:
         except BaseException:
             store.newest()
             raise
-        store.held = new if store.fills is None else _Unfinished(new)
+        store.held = new if store.fill_function is None else _Unfinished(new)
         return changed
 
     def grown(self, n_rows: int) -> VersionedRows:
@@ -290,26 +290,26 @@ class VersionedRows:
         return VersionedRows(larger._store, larger._version, n_rows)
 
 
-def _put(array: Array, indices: IntArray, rows: Array) -> None:
-    """Put rows at their indices, each as one piece of memory: several times as fast as indexing where they are many."""
+def _write_rows(array: Array, indices: IntArray, rows: Array) -> None:
+    """Write rows at their indices, each as one block of bytes: several times as fast as indexing for many rows."""
     if rows.shape != (len(indices), array.shape[1]):
         raise ValueError(f"rows must have the shape {(len(indices), array.shape[1])}, got {rows.shape}.")
     if not rows.size:
         return
-    piece = np.dtype((np.void, array.shape[1] * array.itemsize))
+    row_dtype = np.dtype((np.void, array.shape[1] * array.itemsize))
     whole = np.ascontiguousarray(rows, array.dtype)
-    np.put(array.view(piece)[:, 0], indices, whole.view(piece)[:, 0])
+    np.put(array.view(row_dtype)[:, 0], indices, whole.view(row_dtype)[:, 0])
 
 
-def _restore(rows: Array, indices: IntArray, version: _Version) -> None:
-    """Put the rows of a version among those that were taken from a later one."""
+def _restore_rows(rows: Array, indices: IntArray, version: _Version) -> None:
+    """Replace rows that were read from a later version by those that this version keeps."""
     assert version.indices is not None
     assert version.rows is not None
     if not len(version.indices):
         return
     # Not by differences, as indices may be of a type without negative numbers.
     if (version.indices[1:] < version.indices[:-1]).any():
-        # Indices that are there twice have the same row, both times.
+        # An index that occurs twice has the same row both times.
         order = np.argsort(version.indices)
         version.indices, version.rows = version.indices[order], version.rows[order]
     nearest = np.minimum(np.searchsorted(version.indices, indices), len(version.indices) - 1)
@@ -321,7 +321,7 @@ def _restore(rows: Array, indices: IntArray, version: _Version) -> None:
 
 
 def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> T:
-    """Call a function with the arrays of tables while nobody changes them, and return what it returns.
+    """Call a function with the arrays of tables while their locks are held, and return its result.
 
     For compiled loops, which look at many rows and need little of each. The function must neither change the arrays nor
     keep them. What is an array already is passed on. At most four may be tables.
@@ -329,10 +329,10 @@ def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> 
     locks = {id(table._store): table._store.lock for table in tables if isinstance(table, VersionedRows)}
     if not locks:
         return read(*tables, *arguments)
-    if len(locks) > _MOST_TABLES:
-        raise ValueError(f"at most {_MOST_TABLES} tables are read together, got {len(locks)}")
+    if len(locks) > _MAX_TABLES:
+        raise ValueError(f"at most {_MAX_TABLES} tables are read together, got {len(locks)}")
     # Always in the same order, so that no two threads wait for one another. A lock that is held may be taken again.
-    first, second, third, fourth = (sorted(locks.items()) * _MOST_TABLES)[:_MOST_TABLES]
+    first, second, third, fourth = (sorted(locks.items()) * _MAX_TABLES)[:_MAX_TABLES]
     with first[1], second[1], third[1], fourth[1]: return _read(tables, read, arguments)  # noqa: E701  # fmt: skip
 
 
@@ -345,7 +345,7 @@ def _read(tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, .
                 store = table._store
                 if store.held is not table._version:
                     older.append(store)
-                    _put_back(table)
+                    _restore_in_array(table)
                 arrays.append(store.array[: table.shape[0]])
             else:
                 arrays.append(table)
@@ -355,8 +355,8 @@ def _read(tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, .
             store.newest()
 
 
-def _put_back(table: VersionedRows) -> None:
-    """Let the array hold a version, whole, until `_Store.newest` is called, which brings back the newest rows."""
+def _restore_in_array(table: VersionedRows) -> None:
+    """Restore a version in the array until `_Store.newest` is called, which brings back the newest rows."""
     store, older = table._store, table._older_versions()
     store.fill()
     newest = store.newest()

@@ -1,6 +1,6 @@
 """The start of a stream: the first rows, kept until there are enough of them, and learned exactly.
 
-`labelrace.linear.rls` learns them by ridge regression, again whenever their number has doubled, up to `EXACT_ROWS`:
+`labelrace.linear.rls` learns them by ridge regression, again whenever their number has doubled, up to `MAX_EXACT_ROWS`:
 what becomes of a batch is decided in `RLS.rows_to_learn`.
 
 The penalty is chosen by leave-one-out errors that one eigendecomposition gives. With ``ZZᵀ = U diag(v) Uᵀ``, the
@@ -21,31 +21,32 @@ from labelrace.linear import blocks
 from labelrace.linear.blocks import DenseBlock, SparseBlock
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# Most rows that are learned exactly.
-EXACT_ROWS = 512
+# Largest number of rows that are learned exactly.
+MAX_EXACT_ROWS = 512
 # Penalties to choose from, for rows of length one.
 ALPHAS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
-# What the best of them is multiplied by: blocks that come later are learned less exactly.
-_MARGIN = 1.25
+# Factor that the best of them is multiplied by: later blocks are learned less exactly.
+_ALPHA_FACTOR = 1.25
 INTERCEPT_PRECISION = 1.0
 """Precision of the intercepts before the first row."""
 
-# Scores that are computed at once.
-_CELLS = 1 << 22
+# Largest number of scores that are computed at once.
+_MAX_CELLS = 1 << 22
 
 
 class WarmUp(NamedTuple):
     """Buffer of the first rows, until there are enough of them."""
 
-    # The rows of ``X``, in compressed-row form.
+    # The rows of ``X``, as CSR arrays.
     values: Annotated[FloatArray, "_x"]
     indices: Annotated[IntArray, "_x", "<m"]
     indptr: Annotated[IntArray, "_n+1", "starts _x"]
-    # Their targets, likewise.
+    # Their targets, as CSR arrays.
     target_values: Annotated[FloatArray, "_y"]
     target_indices: Annotated[IntArray, "_y", "<w"]
     target_indptr: Annotated[IntArray, "_n+1", "starts _y"]
-    n_used: Annotated[float, "<_n+1"]  # number of rows that were last learned exactly; 0 where the buffer is not in use
+    # Number of rows that were last learned exactly; 0 where the buffer is not in use.
+    n_fitted: Annotated[float, "<_n+1"]
 
     @classmethod
     def empty(cls) -> WarmUp:
@@ -55,21 +56,21 @@ class WarmUp(NamedTuple):
 
     @classmethod
     def of(cls, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
-        """Keep rows that are learned exactly; none where twice as many would be too many."""
+        """Keep rows that are learned exactly; empty where twice as many could not be."""
         n = X.shape[0]
-        return cls.empty().with_batch(X, Y)._replace(n_used=float(n)) if 2 * n <= EXACT_ROWS else cls.empty()
+        return cls.empty().with_batch(X, Y)._replace(n_fitted=float(n)) if 2 * n <= MAX_EXACT_ROWS else cls.empty()
 
     def with_batch(self, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
         """Append a batch, which may have more columns."""
-        return WarmUp(*with_last_rows(self[:3], X), *with_last_rows(self[3:6], Y), self.n_used)
+        return WarmUp(*with_last_rows(self[:3], X), *with_last_rows(self[3:6], Y), self.n_fitted)
 
     def without(self, features: IntArray) -> WarmUp:
-        """Make the values of some features 0: their columns stand for others now."""
+        """Set the values of some features to 0, because their columns were given to other features."""
         return self._replace(values=np.where(np.isin(self.indices, features), 0.0, self.values))
 
-    def is_due(self) -> bool:
-        """Return whether the rows have doubled since they were last learned exactly."""
-        return len(self.indptr) - 1 >= 2 * self.n_used
+    def has_doubled(self) -> bool:
+        """Return whether the number of rows has doubled since they were last learned exactly."""
+        return len(self.indptr) - 1 >= 2 * self.n_fitted
 
     def rows(self, like: AnyMatrix, n_targets: int) -> tuple[AnyMatrix, AnyMatrix]:
         """Return rows and targets, the rows in the form of ``like``."""
@@ -90,15 +91,15 @@ def split_first_batch(n: int) -> tuple[IntArray, IntArray]:
     >>> len(first), others[:4].tolist()
     (512, [1, 17, 33, 49])
     """
-    n_first = min(n, EXACT_ROWS)
+    n_first = min(n, MAX_EXACT_ROWS)
     first = np.arange(n_first) * n // n_first
     others = np.setdiff1d(np.arange(n), first, assume_unique=True)
-    n_blocks = -(-len(others) // blocks.SPARSE_BLOCK)
+    n_blocks = -(-len(others) // blocks.SPARSE_BLOCK_ROWS)
     return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
 
 
 class Ridge(NamedTuple):
-    """What ridge regression makes of some rows."""
+    """Solution of ridge regression for some rows."""
 
     alpha: float  # the penalty
     weights: Array  # (c, k)
@@ -107,10 +108,12 @@ class Ridge(NamedTuple):
     intercept_extra_precision: float  # the same for the intercepts
     inverse: FloatArray  # (n, n): ``M⁻¹``
 
-    def left_out(self, H: FloatArray, rows: IntArray | slice = slice(None), *, clip: bool = False) -> FloatArray:
-        """Compute the scores that some rows have in models that learned all rows but the one.
+    def leave_one_out_scores(
+        self, H: FloatArray, rows: IntArray | slice = slice(None), *, clip: bool = False
+    ) -> FloatArray:
+        """Compute the leave-one-out scores of some rows: by a model that learned all other rows.
 
-        Clipped, those below 0 and above 1 are 0 and 1: for labels they are as good.
+        ``clip`` clips them to [0, 1], as a label's score beyond is no error.
         """
         scores: FloatArray = H[rows] - (self.inverse[rows] @ H) / self.inverse.diagonal()[rows][:, None]
         return np.clip(scores, 0.0, 1.0) if clip else scores
@@ -118,27 +121,28 @@ class Ridge(NamedTuple):
 
 def solve(Z: AnyMatrix, H: FloatArray, alpha: float | None, *, clip: bool) -> Ridge:
     """Solve for rows, (n, c), with targets, (n, k), at a penalty, None for the best; ``clip`` as in `best_alpha`."""
-    kind = Z.dtype.type
+    to_dtype = Z.dtype.type
     block = SparseBlock(Z) if scipy.sparse.issparse(Z) else DenseBlock(Z)
-    values, vectors = np.linalg.eigh(block.gram(np.ones(len(block.squares))).astype(float, copy=False))
-    values = np.maximum(values, 0.0)
+    eigenvalues, eigenvectors = np.linalg.eigh(block.gram(np.ones(len(block.squares))).astype(float, copy=False))
+    eigenvalues = np.maximum(eigenvalues, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        alpha = best_alpha(values, vectors, H, clip=clip) if alpha is None else float(alpha)
-        inverse = ridge_inverse(values, vectors, alpha)
+        alpha = best_alpha(eigenvalues, eigenvectors, H, clip=clip) if alpha is None else float(alpha)
+        inverse = ridge_inverse(eigenvalues, eigenvectors, alpha)
         solution = inverse @ H
-        weights = Z.T @ solution.astype(kind) / kind(alpha)
+        weights = Z.T @ solution.astype(to_dtype) / to_dtype(alpha)
         intercepts = solution.sum(axis=0) / INTERCEPT_PRECISION
     blocks.check_finite(weights, intercepts)
     before, extra_precision = np.full(len(block.squares), alpha), np.zeros(Z.shape[1])
     with np.errstate(divide="ignore"):
-        after = blocks.marginal_precision(before, block.quadratic(inverse.astype(kind)), block.squares)
+        after = blocks.marginal_precision(before, block.quadratic(inverse.astype(to_dtype)), block.squares)
     extra_precision[block.touched] = after - alpha
-    left = 1.0 - inverse.sum() / INTERCEPT_PRECISION
-    return Ridge(alpha, weights, intercepts, extra_precision, INTERCEPT_PRECISION / left - INTERCEPT_PRECISION, inverse)
+    remaining = 1.0 - inverse.sum() / INTERCEPT_PRECISION
+    intercept_extra_precision = INTERCEPT_PRECISION / remaining - INTERCEPT_PRECISION
+    return Ridge(alpha, weights, intercepts, extra_precision, intercept_extra_precision, inverse)
 
 
 def best_alpha(values: FloatArray, vectors: FloatArray, H: FloatArray, *, clip: bool) -> float:
-    """Choose the penalty: a quarter above that with the smallest leave-one-out error, of equals the largest.
+    """Choose the penalty: a quarter above that with the smallest leave-one-out error, the largest of several.
 
     Parameters
     ----------
@@ -150,26 +154,26 @@ def best_alpha(values: FloatArray, vectors: FloatArray, H: FloatArray, *, clip: 
         Whether targets are labels, so that scores below 0 and above 1 are as good as 0 and 1.
     """
     if len(values) < 2:
-        return _MARGIN * float(ALPHAS[len(ALPHAS) // 2])
-    errors, ones = np.zeros(len(ALPHAS)), vectors.sum(axis=0)
-    squares, size = vectors * vectors, max(1, _CELLS // len(H))
+        return _ALPHA_FACTOR * float(ALPHAS[len(ALPHAS) // 2])
+    errors, sums_of_vectors = np.zeros(len(ALPHAS)), vectors.sum(axis=0)
+    squares, size = vectors * vectors, max(1, _MAX_CELLS // len(H))
     for first in range(0, H.shape[1], size):
         part = H[:, first : first + size]
-        along = vectors.T @ part
+        projected = vectors.T @ part
         for index, alpha in enumerate(ALPHAS):
-            # As `ridge_inverse` has it, but for no more than its diagonal and its product with the targets.
+            # Like `ridge_inverse`, but only the diagonal, and the product with the targets.
             shrink = 1.0 / (values / alpha + 1.0)
-            sums = vectors @ (shrink * ones)
-            share = sums / (INTERCEPT_PRECISION + sums.sum())
-            diagonal = squares @ shrink - sums * share
-            left_out = vectors @ (shrink[:, None] * along) - share[:, None] * (sums @ part)
-            left_out /= diagonal[:, None]
+            sums = vectors @ (shrink * sums_of_vectors)
+            intercept_part = sums / (INTERCEPT_PRECISION + sums.sum())
+            diagonal = squares @ shrink - sums * intercept_part
+            errors_left_out = vectors @ (shrink[:, None] * projected) - intercept_part[:, None] * (sums @ part)
+            errors_left_out /= diagonal[:, None]
             if clip:
-                left_out = part - np.clip(part - left_out, 0.0, 1.0)
-            errors[index] += np.square(left_out).sum()
-    # What is equal but for rounding, as where a target is constant, is equal.
+                errors_left_out = part - np.clip(part - errors_left_out, 0.0, 1.0)
+            errors[index] += np.square(errors_left_out).sum()
+    # Errors that differ by rounding only, as where a target is constant, count as equal.
     least = errors.min() * (1 + 1e-9) + 1e-300
-    return _MARGIN * float(ALPHAS[np.flatnonzero(errors <= least).max(initial=0)])
+    return _ALPHA_FACTOR * float(ALPHAS[np.flatnonzero(errors <= least).max(initial=0)])
 
 
 def ridge_inverse(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatArray:

@@ -94,7 +94,7 @@ class LinearAlgorithm(Algorithm[State]):
     @staticmethod
     def _as_table(scaled: ScalingState, array: Array) -> Any:
         """Put an array that is used nowhere else into a table, where data is sparse."""
-        return array if scaled.length else VersionedRows.taking(array)
+        return array if scaled.is_dense else VersionedRows.taking(array)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, row by row; rows without a known label are left out."""
