@@ -1,7 +1,7 @@
 """Try the wheel on the other Pythons: build it, install it into empty environments, run the smoke set there.
 
-Called by ``.ci/run`` with the Python that ran the tests, for every other supported version that is found (`pythons`).
-Where there is no other, the wheel is tried on this one.
+Called by ``.ci/run``, for every supported version that is found (`pythons`) but the oldest and the newest, which have
+run all tests. Where there is no other, the wheel is tried on this one.
 """
 
 from __future__ import annotations
@@ -49,16 +49,18 @@ def main() -> int:
     """Try the wheel on every other Python; return 0 if it works on all."""
     this = "{}.{}".format(*sys.version_info[:2])
     versions = supported_versions()
-    others = find_pythons([version for version in versions if version != this])
-    absent = [version for version in versions if version not in (this, *others)]
+    found = find_pythons(versions)
+    absent = [version for version in versions if version not in found]
     if absent:
         print(f"Not found, so the wheel is not tried on them: Python {', '.join(absent)}.", flush=True)
+    others = [version for version in versions if version in found][1:-1]
     failed = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheel = build_wheel(folder)
         write_constraints(folder / "constraints.txt")
-        for version, python in sorted(others.items()) or [(this, Path(sys.executable))]:
+        for version in others or [this]:
+            python = found[version] if others else Path(sys.executable)
             print(f"The wheel on Python {version}, in an empty environment", flush=True)
             if not smoke(python, wheel, folder / "constraints.txt", folder / version):
                 failed.append(version)

@@ -94,16 +94,17 @@ def test_all_tests_run_on_the_oldest_and_the_newest(monkeypatch, capsys):
     assert capsys.readouterr().out == "only\n"
 
 
-@pytest.mark.parametrize("others", [{}, {"3.77": "python3.77"}])
-def test_the_gate_tries_the_others_or_itself(monkeypatch, capsys, others):
+@pytest.mark.parametrize("between", [[], ["3.77"]])
+def test_the_gate_tries_those_between_or_itself(monkeypatch, capsys, between):
     tried = []
-    monkeypatch.setattr(gate, "supported_versions", lambda: [THIS, "3.77", "3.78"])
-    monkeypatch.setattr(gate, "find_pythons", lambda versions: others)
+    found = {version: f"python{version}" for version in ("3.76", *between, "3.78")}
+    monkeypatch.setattr(gate, "supported_versions", lambda: ["3.76", "3.77", "3.78", "3.79"])
+    monkeypatch.setattr(gate, "find_pythons", lambda versions: found)
     monkeypatch.setattr(gate, "build_wheel", lambda folder: folder / "a.whl")
     monkeypatch.setattr(gate, "smoke", lambda python, *rest: tried.append(str(python)) or python != "python3.77")
-    assert gate.main() == len(others)
-    assert tried == (list(others.values()) or [sys.executable])
-    absent = "3.78" if others else "3.77, 3.78"
+    assert gate.main() == len(between)
+    assert tried == ([f"python{version}" for version in between] or [sys.executable])
+    absent = "3.79" if between else "3.77, 3.79"
     assert f"Not found, so the wheel is not tried on them: Python {absent}.\n" in capsys.readouterr().out
 
 
