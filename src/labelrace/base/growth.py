@@ -65,8 +65,10 @@ class Field(NamedTuple):
     @property
     def axes(self) -> str | None:
         """The axes of an array; None for what is none."""
-        is_array = get_origin(self.kind) is np.ndarray or self.kind is np.ndarray
-        return self.marks[0] if is_array and self.marks else None
+        kind = get_origin(self.kind) or self.kind
+        # ``NDArray`` is an alias that keeps its name, from Python 3.12 on and with a NumPy that makes it one.
+        kind = get_origin(getattr(kind, "__value__", None)) or kind
+        return self.marks[0] if kind is np.ndarray and self.marks else None
 
     def mark(self, word: str) -> str | None:
         """Return what follows a word among the marks; None if it is not there."""
