@@ -142,7 +142,7 @@ _MODELS = {
         encoding="fixed",
     ),
     "ridge": _compression(
-        "related.compression.ridge:RidgeClassifier", "ridge regression of every label, no compression: the yardstick"
+        "related.compression.ridge:RidgeClassifier", "ridge regression of every label, no compression: the baseline"
     ),
     "plst": _compression(
         "related.compression.plst:PLSTClassifier",

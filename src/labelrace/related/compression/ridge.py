@@ -1,4 +1,4 @@
-"""Ridge regression of every label, without compression: the yardstick of the compression methods.
+"""Ridge regression of every label, without compression: the baseline of the compression methods.
 
 Each label, 0 or 1, is regressed on the features and rounded. All labels share ``XᵀX``, so that one decomposition serves
 them: the model with the best squared error that any linear code of the labels can come down to. On data with up to some
