@@ -19,7 +19,7 @@ from labelrace.decisions import drift, histogram, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.histogram import LabelHistograms, ScoreHistograms
 from labelrace.decisions.rules import Rule
-from labelrace.typing import FloatArray, IntArray
+from labelrace.typing import Array, FloatArray, IntArray
 
 # The monitored sample of a batch: most scores, and fewest rows. One of 10,000 scores and 32 rows follows a model that
 # learns too slowly: it costs up to .004 of the example F1 on texts with hundreds of labels.
@@ -50,7 +50,7 @@ class Monitor(NamedTuple):
     """What a model knows of its monitored rows: the counts, the rows that are to be counted, and the errors."""
 
     counts: Counts  # counts of scores, and offsets, for thresholds and probabilities
-    waiting: Annotated[FloatArray, "2 _n o"]  # scores and labels of rows that are not counted yet
+    waiting: Annotated[Array, "2 _n o", "float"]  # scores and labels of rows that are not counted yet
     by_label: LabelHistograms  # counts for each label, where thresholds are the labels' own; otherwise of none
     drift: DriftState  # errors of recent batches
 
@@ -90,10 +90,11 @@ def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray
 def observe(monitor: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor:
     """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
     if monitor.waiting.shape[1] or len(scores) < _COUNTED_TOGETHER:
-        waiting = np.concatenate([monitor.waiting, [scores, labels]], axis=1)
+        few = np.array([scores, labels], scores.dtype)
+        waiting = np.concatenate([monitor.waiting, few], axis=1) if monitor.waiting.shape[1] else few
         if waiting.shape[1] < _COUNTED_TOGETHER:
             return monitor._replace(waiting=waiting)
-        scores, labels = waiting
+        scores, labels = waiting.astype(float)
     return count_rows(monitor, scores, labels)._replace(waiting=monitor.waiting[:, :0])
 
 

@@ -56,9 +56,7 @@ class DenseBlock:
 
     def add_transposed(self, out: Array, variance: FloatArray, right: Array) -> None:
         """Add ``D⁻¹ Zᵀ right`` to an array of all columns."""
-        product = self.z.T @ right
-        product *= variance.astype(self.z.dtype)[:, None]
-        out += product
+        out += (self.z * variance.astype(self.z.dtype)).T @ right
 
 
 class SparseBlock:
