@@ -145,7 +145,9 @@ def extreme(
     ] = None,
     out: Out = RUNS / "extreme",
 ) -> None:
-    """Measure quality, speed, memory and latency with very many labels, also of Vowpal Wabbit's label tree.
+    """Measure quality, speed and memory with very many labels.
+
+    Vowpal Wabbit's label tree is measured, too, where it is installed.
 
     [dim]Examples:[/dim]
 
@@ -271,9 +273,10 @@ def compression(
         bool, typer.Option("--batches", help="Print nDCG@5 and seconds of learning of every batch, too.")
     ] = False,
 ) -> None:
-    """Compare the default uncompressed, compressed on the way, and `race-hashed`, compressed from the start.
+    """Compare the default uncompressed and compressed.
 
-    Test then train in batches of 500. The uncompressed size is four bytes for each label and each column in use.
+    It is compressed on the way, or, as `race-hashed`, from the start. Test then train in batches of 500. The
+    uncompressed size is four bytes for each label and each column in use.
 
     [dim]Examples:[/dim]
 

@@ -32,7 +32,7 @@ _WINDOW, _BATCH, _RIVER_ROWS = 1000, 100, 500
 
 
 def methods() -> None:
-    """Print what compressions, ML-kNN and trees cost beside what they cannot avoid, or beside others."""
+    """Print what the related work costs, as ratios."""
     compressions()
     sketch()
     neighbours()

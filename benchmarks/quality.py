@@ -70,10 +70,10 @@ def quality(
         typer.Option("--bounds", help="Check only what the default promises on synthetic streams; about a minute."),
     ] = False,
 ) -> None:
-    """Compare online models on every available dataset: measures, calibration, time and ranks.
+    """Compare online models on all available data.
 
-    Without --model, all online models are compared but those that would take hours: notes name them, --all runs them.
-    Of other libraries, vowpal-wabbit and river-logistic can be named.
+    There are measures, calibration, time and ranks. Without --model, all online models are compared but those that
+    would take hours: notes name them, --all runs them. Of other libraries, vowpal-wabbit and river-logistic can be named.
 
     [dim]Examples:[/dim]
 

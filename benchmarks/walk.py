@@ -106,7 +106,7 @@ def walk(
         bool, typer.Option("--list", help="Print every call, in order, as folder/file:function.")
     ] = False,
 ) -> None:
-    """Print how many calls, files and changes of file a second partial_fit takes."""
+    """Count the calls and files of a second partial_fit."""
     print(f"{'second partial_fit of':<24}{'calls':>8}{'files':>8}{'changes of file':>18}")
     for name, (make, draw) in MODELS.items():
         model, second = make(random_state=0).partial_fit(*draw(_FIRST)), draw(_SECOND)

@@ -21,6 +21,14 @@ def few_words(monkeypatch):
     monkeypatch.setattr(extreme, "find_spec", lambda name: None)
 
 
+def test_the_commands_are_listed_with_a_line_each():
+    result = CliRunner().invoke(app, [], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    listed = [line.strip("│ ") for line in result.output.partition("Commands")[2].splitlines() if line.startswith("│")]
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]
+    assert [line.split()[0] for line in listed] == [*names, "scale"]
+    assert all(line.endswith(".") for line in listed)
+
+
 def test_labels_follow_zipfs_law():
     stream = zipf_stream(1000, n_rows=400, seed=1)
     counts = np.asarray(stream.Y.sum(axis=0))
