@@ -73,7 +73,7 @@ def quality(
     """Compare online models on all available data.
 
     There are measures, calibration, time and ranks. Without --model, all online models are compared but those that
-    would take hours: notes name them, --all runs them. Of other libraries, vowpal-wabbit and river-logistic can be named.
+    would take hours: notes name them, --all runs them. vowpal-wabbit and river-logistic can be named, too.
 
     [dim]Examples:[/dim]
 
