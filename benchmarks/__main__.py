@@ -18,7 +18,11 @@ import typer
 from benchmarks import extreme, methods, paper, pictures, quality, scale, search, speed, tags, unseen, walk
 
 app = typer.Typer(
-    name="python -m benchmarks", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    name="python -m benchmarks",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
 )
 for command in (
     paper.paper,

@@ -62,11 +62,11 @@ def find_paper_datasets(folders: Iterable[Path] = ()) -> Found:
     return Found(sources, [name for name in known if name not in files], [])
 
 
-def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Found:
+def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = (), *, needed: bool = True) -> Found:
     """Look for all datasets, or those of some names, and count what is in them; small datasets come first.
 
-    Folders are those of `find_paper_datasets`; case and hyphens of names do not matter. If there is no such folder, or
-    no dataset of a name, that is a FileNotFoundError.
+    Folders are those of `find_paper_datasets`; case and hyphens of names do not matter. If there is no such folder, no
+    dataset of a name, or none at all where some are needed, that is a FileNotFoundError.
     """
     files = _data_files(folders)
     missing = [name for name in paper_datasets() if name not in files]
@@ -86,6 +86,10 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Fo
         except (DataFormatError, ValueError, OSError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             unreadable.append(f"{file} was left out, as it cannot be read: {reason}.")
+    if needed and not sources:
+        raise FileNotFoundError(
+            "no dataset is available: see `labelrace data list`, or give a folder of them by --data or LABELRACE_DATA"
+        )
     sources.sort(key=lambda source: source.facts.rows * source.facts.labels)
     return Found(sources, missing, unreadable)
 

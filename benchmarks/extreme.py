@@ -7,11 +7,12 @@ then it is learned; times are processor times on one thread, which other process
 
 from __future__ import annotations
 
-import importlib
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -21,9 +22,9 @@ import typer
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.datasets import Source, find_datasets
-from benchmarks.plan import RUNS, Data, Out, Record, progress_bar, publish
-from benchmarks.rivals import row_dicts, vowpal_text
-from benchmarks.timing import seconds
+from benchmarks.plan import RUNS, Data, Out, Record, publish
+from benchmarks.rivals import vowpal_lines, vowpal_wabbit
+from benchmarks.timing import batches, seconds
 from labelrace import Tagger, __version__, load_dataset, make_model
 from labelrace.cli.options import as_names, option
 from labelrace.evaluation.checkpoint import padded
@@ -41,6 +42,7 @@ _BATCH, _TESTED, _TIMED, _BEST = 500, 100, 50, 5
 _MANY_LABELS = 1000
 _N_FEATURES, _N_FILLED, _N_LABELS = 10**5, 50, 5
 _MEASURES = ("precision_at_1", "precision_at_5", "ndcg_at_5")
+_OF_COMPRESSION = ("precision_at_1", "ndcg_at_5", "example_f1")
 # Columns of the table, and how their numbers are written.
 _COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "P@1": ("precision_at_1", partial(as_value, decimals=3)),
@@ -92,52 +94,41 @@ def _ones(columns: IntArray, width: int) -> AnyMatrix:
     return rows
 
 
-class _Model:
-    """A model of labelrace.
-
-    As all that is measured, it learns batches, and has the columns of the five best labels of each row, -1 where there
-    are fewer; label sets, or None if there are none; and the size in bytes of what it has learned.
-    """
-
-    def __init__(self, name: str, n_labels: int, **parameters: Any) -> None:
-        self._model = make_model(name, random_state=0, **parameters)
-
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
-        self._model.partial_fit(X, Y)
-
-    def best(self, X: AnyMatrix) -> IntArray:
-        return padded([[label for label, _ in row] for row in self._model.predict_top(X, _BEST)], _BEST)
-
-    def sets(self, X: AnyMatrix) -> AnyMatrix:
-        return self._model.predict(X)
-
-    def size(self) -> float:
-        with tempfile.TemporaryDirectory() as folder:
-            self._model.save(Path(folder, "model"))
-            return float(Path(folder, "model").stat().st_size)
-
-
-class _LabelTree:
-    """Vowpal Wabbit's probabilistic label tree."""
+class LabelTree:
+    """Vowpal Wabbit's probabilistic label tree; it has the best labels of a row, and no label sets."""
 
     def __init__(self, bits: int, n_labels: int) -> None:
-        workspace = importlib.import_module("vowpalwabbit").Workspace
-        self._bits = bits
-        self._tree = workspace(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST} --quiet")
+        self.n_bytes = _TREE_BYTES << bits
+        self._tree = vowpal_wabbit(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST}")
 
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
-        for row, labels in zip(row_dicts(X), row_dicts(Y), strict=True):
-            self._tree.learn(f"{','.join(map(str, labels))} | {vowpal_text(row)}")
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        """Learn row by row."""
+        for line in vowpal_lines(X, Y):
+            self._tree.learn(line)
 
-    def best(self, X: AnyMatrix) -> IntArray:
+    def predict_top(self, X: AnyMatrix, k: int) -> list[list[tuple[int, float]]]:
+        """List the best labels of each row, without their probabilities."""
         # The list may begin with the prediction of another row.
-        return padded([list(self._tree.predict(f"| {vowpal_text(row)}"))[-_BEST:] for row in row_dicts(X)], _BEST)
+        return [[(label, np.nan) for label in self._tree.predict(line)[-k:]] for line in vowpal_lines(X)]
 
-    def sets(self, X: AnyMatrix) -> None:
-        return None
 
-    def size(self) -> float:
-        return float(_TREE_BYTES << self._bits)
+def load_compiled() -> None:
+    """Load or compile the loops of compressed labels, so that no model's time includes it."""
+    make_model("race-hashed", max_memory="10MB").partial_fit(*zipf_stream(1000, 600)[1:])
+
+
+def best_labels(model: Any, X: AnyMatrix) -> IntArray:
+    """Return the columns of the five best labels of each row, -1 where there are fewer."""
+    return padded([[label for label, _ in row] for row in model.predict_top(X, _BEST)], _BEST)
+
+
+def size_of(model: Any) -> float:
+    """Return the bytes of what a model has learned: those of its file."""
+    if isinstance(model, LabelTree):
+        return float(model.n_bytes)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder, "model"))
+        return float(Path(folder, "model").stat().st_size)
 
 
 def extreme(
@@ -154,7 +145,9 @@ def extreme(
     ] = None,
     out: Out = RUNS / "extreme",
 ) -> None:
-    """Measure quality, speed, memory and latency with very many labels, also of Vowpal Wabbit's label tree.
+    """Measure quality, speed and memory with very many labels.
+
+    Vowpal Wabbit's label tree is measured, too, where it is installed.
 
     [dim]Examples:[/dim]
 
@@ -169,32 +162,32 @@ def extreme(
     counts = sorted(set(labels or _LABELS)) if synthetic else []
     if min(counts, default=_BEST) < _BEST:
         raise ValueError(f"--labels must be at least {_BEST}, got {counts[0]}")
-    makers: dict[str, Callable[[int], Any]] = {
-        "most frequent labels": partial(_Model, "majority"),
-        **{f"race-hashed, {size}": partial(_Model, "race-hashed", max_memory=size) for size in budget or _BUDGETS},
-    }
-    notes = []
-    if find_spec("vowpalwabbit") is not None:
-        makers |= {f"Vowpal Wabbit --plt, 2^{bits}": partial(_LabelTree, bits) for bits in _BITS}
-    else:
-        notes.append("Not installed, and so not compared: vowpalwabbit.")
+    notes = [] if find_spec("vowpalwabbit") else ["Not installed, and so not compared: vowpalwabbit."]
     streams: list[Callable[[], Stream]] = [partial(zipf_stream, count, rows) for count in counts]
     if datasets is None or datasets:
-        found = find_datasets(data or (), as_names(datasets or ""))
+        found = find_datasets(data or (), as_names(datasets or ""), needed=False)
         many = [source for source in found.sources if datasets or source.facts.labels > _MANY_LABELS]
         streams += [partial(_dataset, source, rows) for source in many]
         notes += found.unreadable
     if not streams:
         raise ValueError("no stream to measure: name datasets that are available, or leave out --no-synthetic")
-    _Model("race-hashed", 1000, max_memory="10MB").learn(*zipf_stream(1000, 600)[1:])  # loads what is compiled
+    load_compiled()
     records: list[Record] = []
-    with threadpool_limits(limits=1), progress_bar(len(streams) * len(makers)) as show:
-        for make_stream in streams:
-            stream = make_stream()
-            for name, make in makers.items():
-                show(f"{name}, {stream.name}", len(records), "")
-                records.append(_measure(stream, name, make(stream.Y.shape[1])))
+    with threadpool_limits(limits=1):
+        for stream in (make_stream() for make_stream in streams):
+            for name, make in _methods(budget or _BUDGETS, stream.Y.shape[1]).items():
+                print(f"{stream.name}: {name}", file=sys.stderr)
+                records.append(_measure(stream, name, make()))
     publish(extreme_document(records, notes), out)
+
+
+def _methods(budgets: Sequence[str], n_labels: int) -> dict[str, Callable[[], Any]]:
+    """Return what makes each of the models that are compared."""
+    hashed = {f"race-hashed, {size}": partial(make_model, "race-hashed", max_memory=size) for size in budgets}
+    ours = {name: partial(make, random_state=0) for name, make in hashed.items()}
+    trees = _BITS if find_spec("vowpalwabbit") else ()
+    tree = {f"Vowpal Wabbit --plt, 2^{bits}": partial(LabelTree, bits, n_labels) for bits in trees}
+    return {"most frequent labels": partial(make_model, "majority"), **ours, **tree}
 
 
 def _dataset(source: Source, rows: int) -> Stream:
@@ -202,35 +195,36 @@ def _dataset(source: Source, rows: int) -> Stream:
     return Stream(source.name, scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y).astype(float))
 
 
-def _measure(stream: Stream, name: str, method: Any) -> Record:
+def _measure(stream: Stream, name: str, model: Any) -> Record:
     """Test and learn batch by batch; the first is only learned, and the latency is that of the last rows."""
-    n, n_labels = stream.Y.shape
-    first = seconds(lambda: method.learn(stream.X[:_BATCH], stream.Y[:_BATCH]), 1)
-    spent = 0.0
-    values: dict[str, list[float]] = {}
-    for start in range(_BATCH, n, _BATCH):
-        X, Y = stream.X[start : start + _BATCH], stream.Y[start : start + _BATCH]
-        predicted = method.sets(X[:_TESTED])
+    first, *later = batches(stream.X, stream.Y, _BATCH)
+    first_seconds = seconds(partial(model.partial_fit, *first), 1)
+    spent, values = 0.0, dict[str, list[float]]()
+    for X, Y in later:
+        tested = X[:_TESTED]
+        predicted = model.predict(tested) if hasattr(model, "predict") else None
         measures = _MEASURES if predicted is None else (*_MEASURES, "example_f1")
-        for measure, value in evaluate(Y[:_TESTED], predicted, top=method.best(X[:_TESTED]), measures=measures).items():
+        for measure, value in evaluate(
+            Y[:_TESTED], predicted, top=best_labels(model, tested), measures=measures
+        ).items():
             values.setdefault(measure, []).append(value)
-        spent += seconds(partial(method.learn, X, Y), 1)
+        spent += seconds(partial(model.partial_fit, X, Y), 1)
     # Rows as they come: cutting them out of a matrix takes as long as the label tree needs for all.
+    n = stream.X.shape[0]
     last = [stream.X[i : i + 1] for i in range(max(n - _TIMED, 0), n)]
-    method.best(last[0])
-    latency = seconds(lambda: [method.best(row) for row in last], 1) / len(last)
-    hundred = seconds(lambda: method.best(stream.X[-100:]), 1)
+    best_labels(model, last[0])
+    latency = seconds(lambda: [best_labels(model, row) for row in last], 1) / len(last)
     return {
         "stream": stream.name,
-        "labels": n_labels,
+        "labels": stream.Y.shape[1],
         "rows": n,
         "method": name,
         **{key: float(np.mean(values[key])) if key in values else None for key in (*_MEASURES, "example_f1")},
-        "rows_a_second": max(n - _BATCH, 0) / max(spent, 1e-9),
-        "first_seconds": first,
+        "rows_a_second": (n - first[0].shape[0]) / max(spent, 1e-9),
+        "first_seconds": first_seconds,
         "latency_ms": 1000 * latency,
-        "hundred_ms": 1000 * hundred,
-        "bytes": method.size(),
+        "hundred_ms": 1000 * seconds(lambda: best_labels(model, stream.X[-100:]), 1),
+        "bytes": size_of(model),
     }
 
 
@@ -275,11 +269,14 @@ def compression(
     memory: Annotated[
         str | None, option(help="What max_memory is, such as 19MB; by default a tenth of the uncompressed size.")
     ] = None,
-    batches: Annotated[bool, typer.Option("--batches", help="Print nDCG@5 and seconds of every batch.")] = False,
+    batches_too: Annotated[
+        bool, typer.Option("--batches", help="Print nDCG@5 and seconds of learning of every batch, too.")
+    ] = False,
 ) -> None:
-    """Compare the default uncompressed, compressed on the way, and `race-hashed`, compressed from the start.
+    """Compare the default uncompressed and compressed.
 
-    Test then train in batches of 500. The uncompressed size is four bytes for each label and each column in use.
+    It is compressed on the way, or, as `race-hashed`, from the start. Test then train in batches of 500. The
+    uncompressed size is four bytes for each label and each column in use.
 
     [dim]Examples:[/dim]
 
@@ -287,6 +284,7 @@ def compression(
 
     python -m benchmarks compression cooking.csv.gz --memory 19MB --batches
     """
+    load_compiled()
     whole, values = _run(source, make_model("race", max_memory="100GB", random_state=0))
     weights = whole._fitted.state.learners
     size: Any = memory or 0.4 * weights.n_used_columns * len(weights.intercepts)
@@ -295,25 +293,30 @@ def compression(
         runs[kind] = _run(source, make_model(kind, max_memory=size, random_state=0))[1]
     print(f"{source}: {len(weights.intercepts)} labels, max_memory {size if memory else f'{size / 1e6:.3g} MB'}")
     for kind, of in runs.items():
-        mean, share = np.mean(of[1:], axis=0), np.mean(of[1:], axis=0)[1] / np.mean(values[1:], axis=0)[1]
-        print("  {:14}P@1 {:.3f}, nDCG@5 {:.3f}, example F1 {:.3f}".format(kind, *mean[:3]) + f"; nDCG@5 {share:.1%}")
-    for number in range(1, len(values)) if batches else ():
+        precision, gain, f1, _ = np.mean(of, axis=0)
+        share = gain / np.mean(values, axis=0)[1]
+        print(f"  {kind:14}P@1 {precision:.3f}, nDCG@5 {gain:.3f}, example F1 {f1:.3f}; nDCG@5 {share:.1%}")
+    for number in range(len(values)) if batches_too else ():
         cells = (f"{kind} {of[number][1]:.3f} {of[number][3]:6.2f} s" for kind, of in runs.items())
-        print(f"  batch {number:3}  " + "    ".join(cells))
+        print(f"  batch {number + 1:3}  " + "    ".join(cells))
 
 
-def _run(name: str, model: Any) -> tuple[Any, list[tuple[float, ...]]]:
-    """Let a model, or a tagger with it, go through a stream; return it, and P@1, nDCG@5, F1 and seconds of batches."""
-    is_table = name.endswith((".csv", ".csv.gz"))
+def _run(source: str, model: Any) -> tuple[Any, list[list[float]]]:
+    """Let a model, or a tagger with it, go through a stream; return it, and P@1, nDCG@5, F1, seconds of batches."""
+    is_table = source.endswith((".csv", ".csv.gz"))
     learner = Tagger(tags="tags", model=model, random_state=0) if is_table else model
-    measured: list[tuple[float, ...]] = []
-    for number, (batch, truth) in enumerate(_tables(name) if is_table else _batches(name)):
-        quality = (0.0, 0.0, 0.0)
+    measured = []
+    for number, (batch, truth) in enumerate(_tables(source) if is_table else _batches(source)):
+        tops = learner.predict_top(batch[0], _BEST) if number else []
+        sets = (learner.predict if is_table else learner.predict_labels)(batch[0]) if number else []
+        spent = seconds(partial(learner.partial_fit, *batch), 1)
         if number:
-            tops = learner.predict_top(batch[0], _BEST)
-            sets = learner.predict(batch[0]) if is_table else learner.predict_labels(batch[0])
-            quality = tuple(np.mean([_of_row(*row) for row in zip(truth, tops, sets, strict=True)], axis=0).tolist())
-        measured.append((*quality, seconds(partial(learner.partial_fit, *batch), 1)))
+            # By names, as labels come late; all that are among the best or in a set count.
+            names = sorted({*chain(*truth, *sets), *(label for row in tops for label, _ in row)})
+            columns = {name: column for column, name in enumerate(names)}
+            top = padded([[columns[label] for label, _ in row] for row in tops], _BEST)
+            values = evaluate(truth, sets, top=top, label_names=names, measures=_OF_COMPRESSION)
+            measured.append([*values.values(), spent])
     return learner.model_ if is_table else learner, measured
 
 
@@ -329,13 +332,4 @@ def _tables(path: str) -> Iterator[tuple[tuple[Any, ...], list[set[Any]]]]:
 def _batches(name: str) -> Iterator[tuple[tuple[Any, ...], list[set[Any]]]]:
     for X, Y in load_dataset(name).batches(_BATCH):
         labels = scipy.sparse.csr_array(Y)
-        yield (X, labels), [set(row) for row in np.split(labels.indices, labels.indptr[1:-1])]
-
-
-def _of_row(truth: set[Any], top: list[tuple[Any, float]], chosen: set[Any]) -> tuple[float, float, float]:
-    """Return P@1, nDCG@5 and F1 of a row whose labels may be names."""
-    discounts = 1 / np.log2(np.arange(2, 2 + _BEST))
-    hits = np.array([label in truth for label, _ in top], float)
-    gain = (hits * discounts[: len(hits)]).sum() / discounts[: max(1, min(_BEST, len(truth)))].sum()
-    both = len(truth) + len(chosen)
-    return hits[0] if len(hits) else 0.0, gain, 2 * len(truth & chosen) / both if both else 1.0
+        yield (X, labels), [set(row.tolist()) for row in np.split(labels.indices, labels.indptr[1:-1])]

@@ -11,16 +11,17 @@ Streams have the shapes of public datasets; the real delicious is used where it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 import labelrace
-from benchmarks.timing import SHAPES, run_prequential, seconds
+from benchmarks.timing import SHAPES, batches, real_or_drawn, river_seconds, run_prequential, seconds
 from labelrace.base.linalg import top_eigenpairs
+from labelrace.base.sparse import dense
 from labelrace.learners.sums import Sums
 from labelrace.typing import AnyMatrix
 
@@ -31,7 +32,7 @@ _WINDOW, _BATCH, _RIVER_ROWS = 1000, 100, 500
 
 
 def methods() -> None:
-    """Print what compressions, ML-kNN and trees cost beside what they cannot avoid, or beside others."""
+    """Print what the related work costs, as ratios."""
     compressions()
     sketch()
     neighbours()
@@ -40,11 +41,7 @@ def methods() -> None:
 
 def compressions(rows: int = 5000) -> None:
     """Print whole passes, test then train, beside binary relevance."""
-    try:
-        data = labelrace.load_dataset("delicious")
-        X, Y = scipy.sparse.csr_array(data.X)[:rows], scipy.sparse.csr_array(data.Y)[:rows]
-    except FileNotFoundError:
-        X, Y = SHAPES["delicious"].draw(rows)
+    X, Y = map(scipy.sparse.csr_array, real_or_drawn("delicious", rows))
     print(f"Test then train, delicious, {rows} rows in batches of 500: times that of obr")
     baseline = _pass("obr", X, Y)
     for name in COMPRESSIONS:
@@ -85,8 +82,7 @@ def _products(X: AnyMatrix, tables: bool) -> None:
     for start in range(_WINDOW, X.shape[0], _BATCH):
         window = X[start - _WINDOW : start]
         for rows in (X[start : start + _BATCH], window) if tables else (X[start : start + _BATCH],):
-            product = rows @ window.T
-            _ = product.toarray() if scipy.sparse.issparse(product) else product
+            dense(rows @ window.T)
 
 
 def _after_window(name: str, X: AnyMatrix, Y: AnyMatrix) -> float:
@@ -94,17 +90,15 @@ def _after_window(name: str, X: AnyMatrix, Y: AnyMatrix) -> float:
     times = []
     for _ in range(3):
         model = labelrace.make_model(name)
-        for start in range(0, _WINDOW, _BATCH):
-            model.partial_fit(X[start : start + _BATCH], Y[start : start + _BATCH])
-        later: Callable[[], object] = partial(_continue, model, X[_WINDOW:], Y[_WINDOW:])
-        times.append(seconds(later, 1))
+        run_prequential(model, X[:_WINDOW], Y[:_WINDOW], _BATCH)
+        times.append(seconds(partial(_continue, model, X[_WINDOW:], Y[_WINDOW:]), 1))
     return min(times)
 
 
-def _continue(model: labelrace.MLkNNClassifier, X: AnyMatrix, Y: AnyMatrix) -> None:
-    for start in range(0, X.shape[0], _BATCH):
-        model.predict(X[start : start + _BATCH])
-        model.partial_fit(X[start : start + _BATCH], Y[start : start + _BATCH])
+def _continue(model: Any, X: AnyMatrix, Y: AnyMatrix) -> None:
+    for x, y in batches(X, Y, _BATCH):
+        model.predict(x)
+        model.partial_fit(x, y)
 
 
 def trees() -> None:
@@ -112,25 +106,13 @@ def trees() -> None:
     if find_spec("river") is None:
         print("Trees: River is not installed")
         return
+    from river.tree import ISOUPTreeRegressor
+
     print("Trees, test then train: times as fast as River's iSOUP-Tree")
     for name in ("emotions", "yeast", "CAL500"):
         X, Y = SHAPES[name].draw()
-        river = _river(X[:_RIVER_ROWS], Y[:_RIVER_ROWS].toarray())
+        model = ISOUPTreeRegressor(leaf_prediction="mean")
+        river = river_seconds(model, X[:_RIVER_ROWS], Y[:_RIVER_ROWS].toarray().astype(float))
         ours = [seconds(partial(run_prequential, labelrace.make_model(tree), X, Y, _BATCH), 1) for tree in TREES]
         cells = (f"{tree} {river * X.shape[0] / each:,.0f}" for tree, each in zip(TREES, ours, strict=True))
         print(f"  {name:<10} " + ", ".join(cells), flush=True)
-
-
-def _river(X: AnyMatrix, Y: AnyMatrix) -> float:
-    """Time River's tree with means in the leaves, in seconds a row."""
-    from river import tree
-
-    rows = [(dict(enumerate(map(float, x))), dict(enumerate(map(float, y)))) for x, y in zip(X, Y, strict=True)]
-    model = tree.ISOUPTreeRegressor(leaf_prediction="mean")
-
-    def run() -> None:
-        for x, y in rows:
-            model.predict_one(x)
-            model.learn_one(x, y)
-
-    return seconds(run, 1) / len(rows)

@@ -5,23 +5,23 @@ Everything is drawn from synthetic streams with fixed seeds, so that anyone can 
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 
-import labelrace
+from benchmarks.bounds import DRIFTS
 from labelrace import LabelRaceClassifier
 from labelrace.base.files import write_atomic
-from labelrace.measures import calibration, evaluate
+from labelrace.evaluation import ModelSpec, prequential, windowed
+from labelrace.evaluation.checkpoint import CalibrationCounts
 from labelrace.report.charts import Chart, Panel, Series
 from labelrace.report.charts import panels as side_by_side
 from labelrace.report.matplotlib_figures import as_file, draw
 from labelrace.streams.synthetic import SyntheticStream
 
 _BATCH = 200
-_KINDS: tuple[Any, ...] = ("sudden", "gradual", "incremental", "recurring")
 
 
 def pictures(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path("docs/images")) -> None:
@@ -40,35 +40,27 @@ def pictures(folder: Annotated[Path, typer.Argument(help="Where to write them.")
 
 def drift() -> list[Panel]:
     """Show the default and a model that never forgets through four kinds of drift."""
-    models: dict[str, dict[str, Any]] = {
-        "race": {},
-        "race without forgetting": {"half_life": None, "detect_drift": False},
-    }
     panels = []
-    for kind in _KINDS:
+    for kind in DRIFTS:
         stream = SyntheticStream(n_rows=20_000, n_features=50, n_labels=40, drift=kind, seed=1)
+        models = {
+            "race": LabelRaceClassifier(random_state=0),
+            "race without forgetting": LabelRaceClassifier(half_life=None, detect_drift=False, random_state=0),
+        }
         series = []
-        for color, (name, changed) in enumerate(models.items()):
-            model, values = LabelRaceClassifier(random_state=0, **changed), list[float]()
-            for number, (X, Y) in enumerate(stream.batches(_BATCH)):
-                if number:
-                    values.append(evaluate(Y, model.predict(X), None, measures=["example_f1"])["example_f1"])
-                model.partial_fit(X, Y)
-            smooth = [float(np.mean(values[max(0, end - 3) : end])) for end in range(1, len(values) + 1)]
-            series.append(Series(name, _rows(smooth), smooth, color))
+        for color, (name, model) in enumerate(models.items()):
+            values = windowed(prequential(model, stream, _BATCH, "example_f1"), 3)["example_f1"].tolist()
+            series.append(Series(name, _rows(values), values, color))
         panels.append(Panel(f"{kind} drift", series, "rows of the stream", y_range=(0.3, 0.8)))
     return panels
 
 
 def threshold() -> list[Panel]:
     """Show the predicted beside the true number of labels where the latter changes, and the threshold."""
-    streams = [
-        SyntheticStream(n_rows=6000, n_features=50, n_labels=40, cardinality=cardinality, seed=3)
-        for cardinality in (2.0, 5.0)
-    ]
+    streams = [SyntheticStream(n_rows=6000, n_features=50, n_labels=40, cardinality=c, seed=3) for c in (2.0, 5.0)]
     model = LabelRaceClassifier(random_state=0)
     true, predicted, thresholds = list[float](), list[float](), list[float]()
-    for number, (X, Y) in enumerate(batch for stream in streams for batch in stream.batches(_BATCH)):
+    for number, (X, Y) in enumerate(chain.from_iterable(stream.batches(_BATCH) for stream in streams)):
         if number:
             true.append(float(Y.sum() / Y.shape[0]))
             predicted.append(float(model.predict(X).sum() / Y.shape[0]))
@@ -86,16 +78,11 @@ def reliability() -> list[Panel]:
     stream = SyntheticStream(n_rows=10_000, n_features=50, n_labels=40, seed=5)
     panels = []
     for color, name in enumerate(("race", "obr", "race-cls-fixed")):
-        model, known = labelrace.make_model(name), calibration.empty()
-        if "random_state" in model.get_params():
-            model.set_params(random_state=0)
-        for number, (X, Y) in enumerate(stream.batches(_BATCH)):
-            if number:
-                known = calibration.add(known, Y, model.predict_proba(X))
-            model.partial_fit(X, Y)
-        x, y = known.mean_probability.tolist(), known.share_present.tolist()
+        counts = CalibrationCounts()
+        list(prequential(ModelSpec(name).make(seed=0), stream, _BATCH, probability_observer=counts))
+        known = counts.reliability
+        series = [Series(name, known.mean_probability.tolist(), known.share_present.tolist(), color, marker="o")]
         title = f"{name}: error {known.error:.3f}"
-        series = [Series(name, x, y, color, marker="o")]
         panels.append(Panel(title, series, "probability", "share present", "", (0, 1), (0, 1), diagonal=True))
     return panels
 

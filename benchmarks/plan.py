@@ -7,8 +7,8 @@ the costs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -16,14 +16,11 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 
 from benchmarks.datasets import Source
-from labelrace.cli.messages import as_line
 from labelrace.cli.options import option
-from labelrace.evaluation import ModelSpec, Progress, run
-from labelrace.learners.sums import MOST_COLUMNS
+from labelrace.cli.progress import run_bars
+from labelrace.evaluation import ModelSpec, run
 from labelrace.report.document import Document, print_document, write_document
 from labelrace.report.text import listing
 
@@ -47,7 +44,7 @@ class Cost(NamedTuple):
     """Seconds of a run, and bytes of the model's state."""
 
     seconds: float
-    bytes: float
+    bytes: float = 0.0
 
 
 class _Size(NamedTuple):
@@ -61,58 +58,38 @@ class _Size(NamedTuple):
     value: float
 
 
-# Each value of each row for each label, and each feature once a batch.
-def _naive_bayes(s: _Size) -> Cost:
-    return Cost(s.value * s.l * (s.n * s.z + s.batches * s.m), 24 * s.m * s.l)
-
-
-# Weights of each feature for each label, with a step size each.
-def _linear(s: _Size) -> Cost:
-    return Cost(1e-8 * s.n * s.z * s.l, 16 * s.m * s.l)
-
-
-# Products of the features of each row, and for each batch an eigenproblem.
 def _sums(s: _Size) -> Cost:
     seconds = 5e-10 * s.n * s.z**2 + s.batches * 2e-10 * s.m**2 * (s.m + s.l)
     return Cost(seconds, 8 * (s.m**2 + s.m * s.l + min(s.l, 10_000) ** 2))
 
 
-# The same, with a problem of all labels in each batch.
-def _dense_labels(s: _Size) -> Cost:
-    cost = _sums(s)
-    return cost._replace(seconds=cost.seconds + s.batches * 4e-9 * s.l**3)
-
-
-# Products of rows with those of a window, to predict and to learn.
-def _neighbours(s: _Size) -> Cost:
-    return Cost(1000 * s.n * (2e-9 * s.z + 1e-8) + 2e-8 * s.n * s.l, 16_000 * s.z)
-
-
-# Counts of each feature for each label.
-def _trees(s: _Size) -> Cost:
-    return Cost(s.n * (1e-9 * s.m * s.l + 1e-7 * s.m), 2000 * s.m * s.l)
-
-
-# Few codes instead of the labels, and a small state.
-def _compressed(s: _Size) -> Cost:
-    return Cost(2e-7 * s.n * s.z, 0.0)
-
-
-# Models that are not named here take little, as a few codes do.
-_FAMILIES: dict[Callable[[_Size], Cost], tuple[str, ...]] = {
-    _naive_bayes: ("obr", "occ", "oecc", "mbr", "mbr-chunks"),
-    _linear: ("arow", "adagrad-logistic", "adagrad-squared"),
-    _sums: ("ridge", "plst", "plst-meka", "cplst", "faie", "cssp", "cca", "kcca", "cs", "cl"),
-    _dense_labels: ("moplms", "maniac"),
-    _neighbours: ("mlknn", "mlknn-prequential", "mwc"),
-    _trees: ("mlht", "mlht-moa", "eaht", "isoup", "isoup-linear"),
+# What each family of models takes.
+_FAMILIES: dict[tuple[str, ...], Callable[[_Size], Cost]] = {
+    # Naive Bayes: each value of each row for each label, and each feature once a batch.
+    ("obr", "occ", "oecc", "mbr", "mbr-chunks"): lambda s: Cost(
+        s.value * s.l * (s.n * s.z + s.batches * s.m), 24 * s.m * s.l
+    ),
+    # Weights of each feature for each label, with a step size each.
+    ("arow", "adagrad-logistic", "adagrad-squared"): lambda s: Cost(1e-8 * s.n * s.z * s.l, 16 * s.m * s.l),
+    # Products of the features of each row, and for each batch an eigenproblem.
+    ("ridge", "plst", "plst-meka", "cplst", "faie", "cssp", "cca", "kcca", "cs", "cl"): _sums,
+    # The same, with a problem of all labels in each batch.
+    ("moplms", "maniac"): lambda s: Cost(_sums(s).seconds + s.batches * 4e-9 * s.l**3, _sums(s).bytes),
+    # Products of rows with those of a window, to predict and to learn.
+    ("mlknn", "mlknn-prequential", "mwc"): lambda s: Cost(
+        1000 * s.n * (2e-9 * s.z + 1e-8) + 2e-8 * s.n * s.l, 16_000 * s.z
+    ),
+    # Trees: counts of each feature for each label.
+    ("mlht", "mlht-moa", "eaht", "isoup", "isoup-linear"): lambda s: Cost(
+        s.n * (1e-9 * s.m * s.l + 1e-7 * s.m), 2000 * s.m * s.l
+    ),
 }
 # How many times its family's seconds a model takes, where that is far from one.
 _TIMES = {"mbr": 2.5, "mbr-chunks": 20, "mwc": 10, "mlht": 5, "mlht-moa": 10, "eaht": 50, "bmad": 20}
 
 
 def cost_of(model: str, source: Source) -> Cost:
-    """Estimate what a run of a model takes on a dataset.
+    """Estimate what a run of a model takes on a dataset; models of no family take little, as a few codes do.
 
     Examples
     --------
@@ -125,8 +102,8 @@ def cost_of(model: str, source: Source) -> Cost:
     value = 1e-7 if source.numeric else 3e-9
     values = source.row_size or facts.features
     size = _Size(facts.rows, facts.features, values, facts.labels, facts.rows / source.batch_size, value)
-    family = next((family for family, models in _FAMILIES.items() if model in models), _compressed)
-    cost = family(size)
+    families = (cost for models, cost in _FAMILIES.items() if model in models)
+    cost = next(families, lambda s: Cost(2e-7 * s.n * s.z))(size)
     # Labels and probabilities are measured, too.
     return cost._replace(seconds=_TIMES.get(model, 1) * cost.seconds + 6e-8 * size.n * size.l)
 
@@ -144,11 +121,6 @@ class Part:
     kind: str = ""
     max_runs: int | None = None
 
-    @property
-    def cost(self) -> float:
-        """About how many seconds one run of all its models takes."""
-        return sum(cost_of(model.name, self.source).seconds for model in self.models)
-
 
 def run_plan(
     plan: Sequence[Part], out: Path, *, runs: int, **settings: Any
@@ -156,19 +128,12 @@ def run_plan(
     """Run the parts of a plan, recorded in their folders below `out`; yield each with its manifest and records.
 
     The settings are seed, jobs and resume, as `labelrace.evaluation.run` takes them. With resume, a part that has not
-    begun is begun. A bar on standard error shows the progress, in which each part is as long as it is expected to take.
+    begun is begun. Standard error has the progress.
     """
-    done = 0.0
-    with progress_bar(sum(part.cost for part in plan)) as show:
-        for part in plan:
-
-            def tell(progress: Progress, part: Part = part, done: float = done) -> None:
-                where = ", ".join(filter(None, [part.source.name, part.kind]))
-                share = progress.finished / max(progress.total, 1)
-                show(
-                    f"{where}: {progress.model}, run {progress.run + 1}", done + part.cost * share, progress.error or ""
-                )
-
+    for number, part in enumerate(plan, 1):
+        where = " ".join(filter(None, [part.source.name, part.kind]))
+        print(f"{number} of {len(plan)}: {where}", file=sys.stderr)
+        with run_bars(Console(stderr=True)) as show:
             manifest, records = run(
                 part.source.data,
                 part.models,
@@ -176,31 +141,12 @@ def run_plan(
                 out=out / "runs" / part.source.name / part.kind,
                 batch_size=part.source.batch_size,
                 skip_repeats=True,
-                on_progress=tell,
+                on_progress=show,
                 runs=min(runs, part.max_runs or runs),
                 **part.options,
                 **settings,
             )
-            yield part, manifest, records
-            done += part.cost
-
-
-@contextmanager
-def progress_bar(total: float) -> Iterator[Callable[[str, float, str], None]]:
-    """Show on standard error how far a benchmark is; yields what to call with text, amount done and error."""
-    columns = BarColumn(bar_width=30), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn(compact=True)
-    console = Console(stderr=True)
-    text = TextColumn("{task.description}", markup=False)
-    # The speed is that of the last ten minutes: parts are of different lengths, and so are their runs.
-    with Bars(*columns, text, console=console, speed_estimate_period=600, disable=not console.is_terminal) as bars:
-        task = bars.add_task("", total=total)
-
-        def show(what: str, done: float, error: str = "") -> None:
-            bars.update(task, description=as_line(what), completed=done)
-            if error:
-                console.print(as_line(f"{what}: {error}"), style="red", markup=False, soft_wrap=True)
-
-        yield show
+        yield part, manifest, records
 
 
 def publish(document: Document, out: Path) -> None:
@@ -208,27 +154,6 @@ def publish(document: Document, out: Path) -> None:
     page = write_document(document, out)[f"{document.name}.html"]
     print_document(document)
     print(f"\nThe page: {page}")
-
-
-def possible(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
-    """Leave models out of parts whose data they refuse: those of sums, where features are too many for them.
-
-    The notes name what is left out.
-    """
-    kept, notes = [], []
-    for part in parts:
-        features = part.source.facts.features
-        sums = (*_FAMILIES[_sums], *_FAMILIES[_dense_labels])
-        refusing = [model for model in part.models if features > MOST_COLUMNS and model.name in sums]
-        models = tuple(model for model in part.models if model not in refusing)
-        kept += [replace(part, models=models)] if models else []
-        if refusing:
-            names = listing([model.label for model in refusing])
-            notes.append(
-                f"Left out on {part.source.name}, as they take at most {MOST_COLUMNS:,} features and it has "
-                f"{features:,}: {names}."
-            )
-    return kept, notes
 
 
 def within(parts: Sequence[Part], runs: int, budget: float, reference: str = "") -> tuple[list[Part], list[str]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,21 @@ def average_ranks(
 def lower_is_better(measure: str) -> bool:
     """Return whether lower values are better: of a measure, or of the calibration error."""
     return measure == CALIBRATION or is_loss(measure)
+
+
+def rank_records(shown: Iterable[RankTable]) -> list[dict[str, Any]]:
+    """Return average ranks as lines of a CSV file."""
+    return [
+        {
+            "whose": ranks.title,
+            "datasets": "; ".join(ranks.datasets),
+            "method": method,
+            "measure": measure,
+            "rank": value,
+        }
+        for ranks in shown
+        for (method, measure), value in ranks.averages.items()
+    ]
 
 
 def ranks_table(

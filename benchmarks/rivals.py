@@ -8,8 +8,7 @@ dataset is shown. As it is chosen after the fact, it is what tuning could have r
 from __future__ import annotations
 
 import importlib
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -90,54 +89,51 @@ def _label(name: str, given: Mapping[str, float]) -> str:
     return ", ".join([name, *(f"{key} = {value:g}" for key, value in given.items())])
 
 
-class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
-    """Another library's learners, between the scaling and the threshold rule of `race`."""
+class _Baseline(BaseEstimator):  # type: ignore[misc]
+    """Another library's learners, between the scaling and the threshold rule of `race`.
 
-    rate: float
+    A library has `_start`, which makes the learners of some labels; `_rows`, which turns a matrix into what it takes;
+    `_scores`, those of all labels for a row, in [0, 1]; and `_learn`, for a row and which labels it has.
+    """
+
     _scaling: ScalingState
-    _watch: Monitor
+    _monitor: Monitor
+    _start: Callable[[int], None]
+    _rows: Callable[[AnyMatrix], list[Any]]
+    _scores: Callable[[Any], list[float]]
+    _learn: Callable[[Any, list[bool]], None]
 
-    @abstractmethod
-    def _start(self, n_labels: int) -> None:
-        """Make the learners."""
-
-    @abstractmethod
-    def _scores_of(self, row: Any) -> list[float]:
-        """Compute the scores of all labels, in [0, 1]."""
-
-    @abstractmethod
-    def _learn_row(self, row: Any, present: list[bool]) -> None:
-        """Learn a row."""
-
-    def _rows(self, X: AnyMatrix) -> list[Any]:
-        """Scale rows, and turn them into what the library takes: here, dicts of features by column."""
-        return row_dicts(scaling.transform(self._scaling, X))
+    def __init__(self, *, rate: float) -> None:
+        self.rate = rate
 
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
         """Learn a batch, whose scores beforehand move the threshold."""
         parameters.check_number("rate", self.rate, 0, open_low=True)
-        is_first, labels = "_watch" not in vars(self), dense(Y).astype(float)
+        is_first, labels = "_monitor" not in vars(self), dense(Y).astype(float)
         if is_first:
             n_values = np.zeros(X.shape[1], dtype=np.intp)
             started = scaling.start(X, n_values, 0, np.random.default_rng(0))
-            self._scaling, self._watch = scaling.update(started, X), monitoring.init(labels.shape[1])
+            self._scaling, self._monitor = scaling.update(started, X), monitoring.init(labels.shape[1])
             self._start(labels.shape[1])
         # Each row is predicted before it is learned.
         scores = np.zeros(labels.shape)
-        for index, (row, present) in enumerate(zip(self._rows(X), (labels > 0).tolist(), strict=True)):
-            scores[index] = self._scores_of(row)
-            self._learn_row(row, present)
+        for index, (row, present) in enumerate(zip(self._scaled(X), (labels > 0).tolist(), strict=True)):
+            scores[index] = self._scores(row)
+            self._learn(row, present)
         # The first rows are predicted by a model that has learned almost nothing.
         counted = slice(len(labels) // 4 if is_first else 0, None)
         add = monitoring.count_rows if is_first else monitoring.observe
-        self._watch = add(self._watch, scores[counted], labels[counted])
+        self._monitor = add(self._monitor, scores[counted], labels[counted])
         if not is_first:
             self._scaling = scaling.update(self._scaling, X)
         return self
 
+    def _scaled(self, X: AnyMatrix) -> list[Any]:
+        return self._rows(scaling.transform(self._scaling, X))
+
     def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, rules.Rule]:
-        offsets, rule = monitoring.decide(self._watch, "cardinality")
-        return rules.adjusted(np.array([self._scores_of(row) for row in self._rows(X)]), offsets), rule
+        offsets, rule = monitoring.decide(self._monitor, "cardinality")
+        return rules.adjusted(np.array([self._scores(row) for row in self._scaled(X)]), offsets), rule
 
     def predict(self, X: AnyMatrix) -> BoolArray:
         """Choose as many labels as there were recently."""
@@ -160,24 +156,23 @@ class VowpalWabbit(_Baseline):
     """
 
     def __init__(self, *, rate: float = 0.5) -> None:
-        self.rate = rate
+        super().__init__(rate=rate)
 
     def _start(self, n_labels: int) -> None:
-        workspace = importlib.import_module("vowpalwabbit").Workspace
         kind = f"--multilabel_oaa {n_labels} --loss_function logistic --probabilities"
-        self._workspace = workspace(f"{kind} --learning_rate {self.rate} --bit_precision 24 --quiet")
+        self._workspace = vowpal_wabbit(f"{kind} --learning_rate {self.rate} --bit_precision 24")
         self._n_labels = n_labels
 
-    def _rows(self, X: AnyMatrix) -> list[Any]:
-        return [vowpal_text(row) for row in super()._rows(X)]
+    def _rows(self, X: AnyMatrix) -> list[str]:
+        return vowpal_lines(X)
 
-    def _scores_of(self, row: str) -> list[float]:
+    def _scores(self, row: str) -> list[float]:
         # The list that Vowpal Wabbit returns may begin with the prediction of another row.
-        scores: list[float] = self._workspace.predict(f"| {row}")[-self._n_labels :]
+        scores: list[float] = self._workspace.predict(row)[-self._n_labels :]
         return scores
 
-    def _learn_row(self, row: str, present: list[bool]) -> None:
-        self._workspace.learn(f"{','.join(map(str, np.flatnonzero(present)))} | {row}")
+    def _learn(self, row: str, present: list[bool]) -> None:
+        self._workspace.learn(f"{','.join(map(str, np.flatnonzero(present)))} {row}")
 
 
 class RiverLogistic(_Baseline):
@@ -190,7 +185,7 @@ class RiverLogistic(_Baseline):
     """
 
     def __init__(self, *, rate: float = 0.1) -> None:
-        self.rate = rate
+        super().__init__(rate=rate)
 
     def _start(self, n_labels: int) -> None:
         from river.linear_model import LogisticRegression
@@ -198,23 +193,34 @@ class RiverLogistic(_Baseline):
 
         self._models = [LogisticRegression(optimizer=AdaGrad(self.rate)) for _ in range(n_labels)]
 
-    def _scores_of(self, row: dict[int, float]) -> list[float]:
+    def _rows(self, X: AnyMatrix) -> list[dict[int, float]]:
+        return row_dicts(X)
+
+    def _scores(self, row: dict[int, float]) -> list[float]:
         return [model.predict_proba_one(row)[True] for model in self._models]
 
-    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
+    def _learn(self, row: dict[int, float], present: list[bool]) -> None:
         for model, is_present in zip(self._models, present, strict=True):
             model.learn_one(row, is_present)
 
 
-def vowpal_text(row: dict[int, float]) -> str:
-    """Write the features of a row as Vowpal Wabbit reads them.
+def vowpal_wabbit(arguments: str) -> Any:
+    """Start Vowpal Wabbit."""
+    return importlib.import_module("vowpalwabbit").Workspace(f"{arguments} --quiet")
+
+
+def vowpal_lines(X: AnyMatrix, Y: AnyMatrix | None = None) -> list[str]:
+    """Write rows as Vowpal Wabbit reads them; without labels, for predictions.
 
     Examples
     --------
-    >>> vowpal_text({1: 0.5, 2: 1.0})
-    '1:0.5 2:1'
+    >>> vowpal_lines([[0, 0.5, 1.0]]), vowpal_lines([[0, 0.5, 1.0]], [[1, 0, 1]])
+    (['| 1:0.5 2:1'], ['0,2 | 1:0.5 2:1'])
     """
-    return " ".join(f"{column}:{value:.6g}" for column, value in row.items())
+    texts = (" ".join(f"{column}:{value:.6g}" for column, value in row.items()) for row in row_dicts(X))
+    if Y is None:
+        return [f"| {text}" for text in texts]
+    return [f"{','.join(map(str, labels))} | {text}" for labels, text in zip(row_dicts(Y), texts, strict=True)]
 
 
 def row_dicts(X: AnyMatrix) -> list[dict[int, float]]:

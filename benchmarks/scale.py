@@ -19,10 +19,11 @@ import scipy.sparse
 import typer
 
 import labelrace
+from benchmarks.timing import batches
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
-app = typer.Typer(no_args_is_help=True, help="Learning in shares on Dask: speed, quality, memory.")
+app = typer.Typer(no_args_is_help=True, help="Learn in shares on Dask: speed, quality, memory.")
 
 
 def parts_of(n_rows: int, size: int = 1000) -> list[Any]:
@@ -56,17 +57,10 @@ def _memory() -> float:
 
 
 class Cost(NamedTuple):
-    """What a fit took.
+    """Seconds of a fit: elapsed, CPU of the workers, of scheduler and client, and of the busiest worker of each round.
 
-    Attributes
-    ----------
-    wall : float
-        Seconds.
-    workers, engine : float
-        CPU seconds of the workers, and of the scheduler and the client.
-    busiest : float
-        CPU seconds of the busiest worker of each round, added up: the seconds that the workers would need at the least
-        on processors of their own. Unlike ``wall`` it means something on a busy machine.
+    The last is what the workers would need at the least on processors of their own. Unlike elapsed time it means
+    something on a busy machine.
     """
 
     wall: float
@@ -75,14 +69,14 @@ class Cost(NamedTuple):
     busiest: float
 
 
-def cost_of(client: Any, parts: list[Any], **settings: Any) -> Cost:
-    """Measure a fit on a cluster."""
+def cost_of(client: Any, parts: list[Any]) -> Cost:
+    """Measure a fit on a cluster, in 4 rounds of 8 shares."""
     from labelrace.distributed import fit
 
     engine, start = _cpu(), time.perf_counter()
     used = [client.run(_cpu)]
     model = labelrace.LabelRaceClassifier(random_state=0)
-    fit(model, parts, client=client, on_progress=lambda _: used.append(client.run(_cpu)), **settings)
+    fit(model, parts, client=client, on_progress=lambda _: used.append(client.run(_cpu)), rounds=4, shares=8)
     wall, ours = time.perf_counter() - start, _cpu() - engine
     of_rounds = [[after[name] - before[name] for name in after] for before, after in itertools.pairwise(used)]
     return Cost(wall, sum(map(sum, of_rounds)), ours, sum(map(max, of_rounds)))
@@ -96,53 +90,50 @@ def speed(
     """Compare two workers with one, in alternation; both wait while the other works."""
     from labelrace.distributed.cluster import connect
 
-    parts, settings = parts_of(n_rows), {"rounds": 4, "shares": 8}
+    parts = parts_of(n_rows)
     with connect(workers=1) as one, connect(workers=2) as two:
         for client in (one, two):
-            cost_of(client, parts[:8], **settings)
-        pairs = [(cost_of(one, parts, **settings), cost_of(two, parts, **settings)) for _ in range(repeats)]
-    load = os.getloadavg()[0]
-    ratio = statistics.median(a.wall / b.wall for a, b in pairs)
-    print(f"two workers against one: {ratio:.2f} times as fast, median of {repeats}, at a load of {load:.0f}")
-    ratio = statistics.median(a.busiest / b.busiest for a, b in pairs)
-    print(f"by the CPU time of the busiest worker of each round: {ratio:.2f} times")
+            cost_of(client, parts[:8])
+        pairs = [(cost_of(one, parts), cost_of(two, parts)) for _ in range(repeats)]
+    wall, busiest = (statistics.median(getattr(a, of) / getattr(b, of) for a, b in pairs) for of in ("wall", "busiest"))
+    print(f"two workers against one: {wall:.2f} times as fast, at a load of {os.getloadavg()[0]:.0f}")
+    print(f"by the CPU time of the busiest worker of each round: {busiest:.2f} times")
     for name, costs in zip(("one worker", "two workers"), zip(*pairs, strict=True), strict=True):
-        wall, workers, engine, busiest = (statistics.median(values) for values in zip(*costs, strict=True))
+        cost = Cost(*(statistics.median(values) for values in zip(*costs, strict=True)))
         print(
-            f"{name}: {wall:.1f} s; CPU of workers {workers:.1f} s, of the busiest of each round {busiest:.1f} s; "
-            f"of scheduler and client {engine:.2f} s ({engine / workers:.0%})"
+            f"{name}: {cost.wall:.1f} s; CPU of workers {cost.workers:.1f} s, of the busiest of each round "
+            f"{cost.busiest:.1f} s; of scheduler and client {cost.engine:.2f} s ({cost.engine / cost.workers:.0%})"
         )
 
 
 @app.command()
 def quality(
     name: Annotated[str, typer.Argument(help="A dataset, or a data file.")] = "delicious",
-    rounds: Annotated[list[int], typer.Option(help="Numbers of rounds; repeatable.")] = [1, 4, 16, 24],  # noqa: B006
+    rounds: Annotated[int, typer.Option(help="How often shares are merged.")] = 24,
 ) -> None:
-    """Compare shares by hash, and in the order of time, with one pass: example F1 on the last quarter."""
+    """Compare 8 and 32 shares with one pass: example F1 on the last quarter, of three shuffles and of the file."""
     from labelrace.distributed import fit
     from labelrace.distributed.cluster import connect
 
     data = labelrace.load_dataset(name)
     X, Y = scipy.sparse.csr_array(data.X), scipy.sparse.csr_array(data.Y)
-
-    def f1(model: Any, rows: Any) -> float:
-        return evaluate(Y[rows], model.predict(X[rows]), measures=["example_f1"])["example_f1"]
-
+    orders = {f"shuffle {seed}": np.random.default_rng(seed).permutation(X.shape[0]) for seed in range(3)}
     with connect() as client:
-        for order in ("by hash", "by time"):
-            rows = np.random.default_rng(0).permutation(X.shape[0]) if order == "by hash" else np.arange(X.shape[0])
+        for order, rows in {**orders, "the order of the file": np.arange(X.shape[0])}.items():
             train, test = np.split(rows, [X.shape[0] * 3 // 4])
-            alone = labelrace.LabelRaceClassifier(random_state=0)
-            for first in range(0, len(train), 500):
-                alone.partial_fit(X[train[first : first + 500]], Y[train[first : first + 500]])
-            one_pass = f1(alone, test)
-            print(f"{name}, {order}: one pass {one_pass:.4f}")
-            for shares, n_rounds in itertools.product((8, 32), rounds):
-                parts = [(X[part], Y[part]) for part in np.array_split(train, shares * n_rounds)]
+            one_pass = None
+            for shares in (1, 8, 32):
                 model = labelrace.LabelRaceClassifier(random_state=0)
-                value = f1(fit(model, parts, client=client, shares=shares, rounds=n_rounds), test)
-                print(f"  {shares} shares, {n_rounds} rounds: {value:.4f}, {value / one_pass - 1:+.1%}", flush=True)
+                if shares == 1:
+                    for x, y in batches(X[train], Y[train]):
+                        model.partial_fit(x, y)
+                else:
+                    parts = [(X[part], Y[part]) for part in np.array_split(train, shares * rounds)]
+                    fit(model, parts, client=client, shares=shares, rounds=rounds)
+                value = evaluate(Y[test], model.predict(X[test]), measures="example_f1")["example_f1"]
+                one_pass = one_pass or value
+                what = "one pass" if shares == 1 else f"{shares} shares"
+                print(f"{name}, {order}, {what}: {value:.4f}, {value / one_pass - 1:+.1%}", flush=True)
 
 
 @app.command()

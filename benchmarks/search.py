@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 from unittest.mock import patch
 
@@ -22,40 +23,20 @@ from labelrace.decisions import monitoring, rules
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.linear import blocks, rls, warm_up
-from labelrace.measures import PAPER_MEASURES, evaluate
+from labelrace.measures import evaluate
 
 SEEDS = 3
 # Where a dataset has more cells of features and labels than this, one seed is enough.
 MANY = 10_000_000
 
-# What is taken away: where a part of the design is, its name there, and what takes its place.
-PARTS: dict[str, tuple[Any, str, Any]] = {
-    "exact start": (warm_up, "MAX_EXACT_ROWS", 64),
-    "marginal precision": (blocks, "marginal_precision", lambda precision, q, squares: precision + squares),
-    "hinge": (rls, "_learn_block", lambda *block, binary, learn=rls._learn_block: learn(*block, binary=False)),
-    "generations": (rls.RLS, "_with_recent_labels", lambda bank, state, H: state),
-    "share of the best": (rules, "OF_BEST", 0.0),
-    "offsets": (monitoring, "_MOST_OFFSET", 0.0),
-}
-
 
 class Variant(NamedTuple):
-    """One line of the table: how to make the model, and what to change while it runs."""
+    """A row of the table: how to make the model, and what to change while it runs (where, its name, the change)."""
 
     group: str
     name: str
     make: Callable[..., Any]
-    change: Callable[[], AbstractContextManager[Any]] = nullcontext
-
-
-def default(**changed: Any) -> Callable[..., Any]:
-    """Return what makes the default with other parameters."""
-    return lambda **given: LabelRaceClassifier(**given, **changed)
-
-
-def without(part: str) -> Callable[[], AbstractContextManager[Any]]:
-    """Take a part of the design away."""
-    return lambda: patch.object(*PARTS[part])
+    change: tuple[Any, str, Any] | None = None
 
 
 def relevance(bank: Any) -> Callable[..., Any]:
@@ -63,29 +44,42 @@ def relevance(bank: Any) -> Callable[..., Any]:
     return lambda random_state, **given: BinaryRelevanceClassifier(learner=bank, **given)
 
 
+_default = partial(partial, LabelRaceClassifier)
+_no_hinge: Callable[..., Any] = lambda *block, binary, learn=rls._learn_block: learn(*block, binary=False)  # noqa: E731
+
 VARIANTS = (
-    Variant("", "the default", default()),
+    Variant("", "the default", _default()),
     Variant("Other learners", "the paper's form: naive Bayes, ⌈log₂ l⌉ pseudo labels", RACEClassifier),
-    Variant("Other learners", "naive Bayes on every label", relevance(NaiveBayes())),
-    Variant("Other learners", "exact ridge on every label, α = 1", relevance(Ridge())),
-    Variant("Other learners", "exact ridge on every label, α = 100", relevance(Ridge(100.0))),
-    *(Variant("Penalty", f"α = {alpha:g}", default(alpha=alpha)) for alpha in (0.1, 1.0, 10.0)),
-    *(Variant("Random features", str(n or "none"), default(n_random_features=n)) for n in (0, 64, 300)),
-    Variant("Without", "the exact start of 512 rows: 64", default(), without("exact start")),
-    Variant("Without", "the marginal precision", default(), without("marginal precision")),
-    Variant("Without", "the hinge", default(), without("hinge")),
-    Variant("Without", "generations", default(), without("generations")),
-    Variant("Without", "the share of the best score", default(), without("share of the best")),
-    Variant("Without", "offsets", default(), without("offsets")),
-    Variant("Without", "drift detection", default(detect_drift=False)),
-    Variant("Compressed", "labels in codes, `race-hashed` with 100 MB", HashedRACEClassifier),
-    Variant("Forgetting", "none", default(half_life=None, detect_drift=False)),
-    Variant("Forgetting", "half-life of 500 rows", default(half_life=500.0)),
-    Variant("Forgetting", "half-life of 2,000 rows", default(half_life=2000.0)),
-    Variant("Aim", "example F1", default(optimise="example_f1")),
-    Variant("Aim", "micro F1", default(optimise="micro_f1")),
-    Variant("Aim", "macro F1", default(optimise="macro_f1")),
-    Variant("Aim", "Hamming loss", default(optimise="hamming_loss")),
+    Variant("Other learners", "naive Bayes for each label", relevance(NaiveBayes())),
+    Variant("Other learners", "exact ridge for each label, α = 1", relevance(Ridge())),
+    Variant("Other learners", "exact ridge for each label, α = 100", relevance(Ridge(100.0))),
+    *(Variant("Penalty", f"α = {alpha:g}", _default(alpha=alpha)) for alpha in (0.1, 1.0, 10.0)),
+    *(Variant("Random features", str(n or "none"), _default(n_random_features=n)) for n in (0, 64, 300)),
+    Variant("Without", "the exact start of 512 rows (64 instead)", _default(), (warm_up, "MAX_EXACT_ROWS", 64)),
+    Variant(
+        "Without",
+        "the marginal precision",
+        _default(),
+        (blocks, "marginal_precision", lambda precision, q, squares: precision + squares),
+    ),
+    Variant("Without", "the hinge", _default(), (rls, "_learn_block", _no_hinge)),
+    Variant(
+        "Without",
+        "a precision of its own for recent labels",
+        _default(),
+        (rls.RLS, "_with_recent_labels", lambda bank, state, H: state),
+    ),
+    Variant("Without", "subtracting a share of the row's best score", _default(), (rules, "OF_BEST", 0.0)),
+    Variant("Without", "offsets of labels", _default(), (monitoring, "_MOST_OFFSET", 0.0)),
+    Variant("Without", "drift detection", _default(detect_drift=False)),
+    Variant("Forgetting", "none, and no drift detection", _default(half_life=None, detect_drift=False)),
+    Variant("Forgetting", "half-life of 500 rows", _default(half_life=500.0)),
+    Variant("Forgetting", "half-life of 2,000 rows", _default(half_life=2000.0)),
+    Variant("Compressed labels", "`race-hashed`, 100 MB", HashedRACEClassifier),
+    *(
+        Variant("Aim", f"`{aim}`", _default(optimise=aim))
+        for aim in ("example_f1", "micro_f1", "macro_f1", "hamming_loss")
+    ),
 )
 
 
@@ -99,11 +93,8 @@ class Result(NamedTuple):
 def search(
     datasets: Annotated[list[str] | None, argument(help="Which datasets, if not all that are available.")] = None,
 ) -> None:
-    """Print the tables of docs/search.md: the default with one thing changed at a time, on each dataset."""
-    found = find_datasets(names=datasets or ())
-    if not found.sources:
-        raise FileNotFoundError("no dataset is available: set LABELRACE_DATA to folders that hold some")
-    for source in found.sources:
+    """Change one choice of the default at a time."""
+    for source in find_datasets(names=datasets or ()).sources:
         data = labelrace.load_dataset(str(source.data), labels=source.labels)
         results = [averaged(variant, data, source.batch_size) for variant in VARIANTS]
         fast = next(r.seconds for v, r in zip(VARIANTS, results, strict=True) if v.make is RACEClassifier)
@@ -113,23 +104,22 @@ def search(
 def averaged(variant: Variant, data: Any, size: int) -> Result:
     """Run a variant with some seeds."""
     seeds = 1 if data.X.shape[0] * (data.X.shape[1] + data.Y.shape[1]) > MANY else SEEDS
-    results = [run(variant, data, size, seed) for seed in range(seeds)]
+    with patch.object(*variant.change) if variant.change else nullcontext():
+        results = [run(variant.make, data, size, seed) for seed in range(seeds)]
     return Result(tuple(np.mean([r.values for r in results], axis=0)), min(r.seconds for r in results))
 
 
-def run(variant: Variant, data: Any, size: int, seed: int) -> Result:
+def run(make: Callable[..., Any], data: Any, size: int, seed: int) -> Result:
     """Test then train on every batch; whole batches count."""
-    model = variant.make(categorical_features=data.categorical, random_state=seed)
+    model = make(categorical_features=data.categorical, random_state=seed)
     seconds, rows = 0.0, []
-    with variant.change():
-        for number, (X, Y) in enumerate(data.batches(size)):
-            start = time.process_time()
-            predicted = model.predict(X) if number else None
-            model.partial_fit(X, Y)
-            seconds += time.process_time() - start
-            if predicted is not None and Y.shape[0] == size:
-                values = evaluate(Y, predicted, None, measures="paper")
-                rows.append([values[measure] for measure in PAPER_MEASURES])
+    for number, (X, Y) in enumerate(data.batches(size)):
+        start = time.process_time()
+        predicted = model.predict(X) if number else None
+        model.partial_fit(X, Y)
+        seconds += time.process_time() - start
+        if predicted is not None and Y.shape[0] == size:
+            rows.append(list(evaluate(Y, predicted, measures="paper").values()))
     return Result(tuple(np.mean(rows, axis=0)), seconds)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -21,8 +21,9 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
 import labelrace
-from benchmarks.rivals import row_dicts, vowpal_text
-from benchmarks.timing import RNG, SHAPES, Shape, ratio, run_prequential, seconds
+from benchmarks.rivals import vowpal_lines, vowpal_wabbit
+from benchmarks.timing import RNG, SHAPES, Shape, batches, ratio, real_or_drawn, river_seconds, run_prequential, seconds
+from labelrace.base.sparse import dense
 from labelrace.cli.options import as_names
 from labelrace.measures import evaluate
 from labelrace.streams.catalog import find_dataset
@@ -37,7 +38,9 @@ _CALLS = (1, 10, 100, 500)
 def speed(
     parts: Annotated[str, typer.Option(help="Which parts, separated by commas.")] = "race,default,calls,libraries,rest",
 ) -> None:
-    """Print ratios: to bare matrix products, to Vowpal Wabbit, scikit-learn and River; all parts take minutes.
+    """Print ratios to bare products and to other libraries.
+
+    The libraries are Vowpal Wabbit, scikit-learn and River; all parts take minutes.
 
     [dim]Example:[/dim] python -m benchmarks speed --parts default,calls
     """
@@ -58,15 +61,15 @@ def race() -> None:
     X, Y = Shape("", 20_000, 120, 101, 4).draw()
     fast = partial(labelrace.RACEClassifier, random_state=0)
     Y = Y.toarray()
-    dense = ratio(lambda: run_prequential(fast(), X, Y), partial(bare_race, X, Y, gaussian=True), 3)
-    report("RACE / bare products, dense 20,000 × 120, 101 labels", dense)
+    value = ratio(lambda: run_prequential(fast(), X, Y), partial(bare_race, X, Y, gaussian=True), 3)
+    report("RACE / bare products, dense 20,000 × 120, 101 labels", value)
     X, Y = SHAPES["rcv1v2"].draw()
-    nominal = np.ones(X.shape[1], bool)
-    sparse = ratio(
-        lambda: run_prequential(fast(categorical_features=nominal), X, Y), partial(bare_race, X, Y, gaussian=False), 3
+    nominal = partial(fast, categorical_features=np.ones(X.shape[1], bool))
+    value = ratio(lambda: run_prequential(nominal(), X, Y), partial(bare_race, X, Y, gaussian=False), 3)
+    report("RACE / bare products, sparse 6,000 × 47,236, 101 labels", value)
+    many, few = (
+        _learning(partial(fast, n_components=16), Shape("", 10_000, 50, count, 5)) for count in (100_000, 1_000)
     )
-    report("RACE / bare products, sparse 6,000 × 47,236, 101 labels", sparse)
-    many, few = (_learning("paper", Shape("", 10_000, 50, count, 5)) for count in (100_000, 1_000))
     report("RACE learning with 100,000 sparse labels / with 1,000", many / few)
 
 
@@ -74,8 +77,7 @@ def bare_race(X: AnyMatrix, Y: AnyMatrix, gaussian: bool) -> None:
     """Do what no implementation can avoid: encode, collect sums, compute log odds, decode."""
     k = int(np.ceil(np.log2(Y.shape[1])))
     A, W, beta = (np.ones(shape) for shape in ((Y.shape[1], k), (X.shape[1], k), (k, Y.shape[1])))
-    for start in range(0, X.shape[0], BATCH):
-        x, y = X[start : start + BATCH], Y[start : start + BATCH]
+    for x, y in batches(X, Y):
         parts = [x, x * x] if gaussian else [x]
         odds = sum(part @ W for part in parts)
         _ = (odds > 0) @ beta > 0
@@ -84,33 +86,30 @@ def bare_race(X: AnyMatrix, Y: AnyMatrix, gaussian: bool) -> None:
             _ = part.T @ h
 
 
-def _learning(name: str, shape: Shape) -> float:
+def _learning(make: Callable[..., Any], shape: Shape) -> float:
     """Time learning alone, after 1,000 rows."""
     X, Y = shape.draw()
+    later = list(batches(X[1000:], Y[1000:]))
+    models = [make(random_state=0).partial_fit(X[:1000], Y[:1000]) for _ in range(3)]
+    return min(seconds(partial(_learn, model, later), 1) for model in models)
 
-    def run() -> float:
-        model: Any = labelrace.make_model("race", random_state=0)
-        if name == "paper":
-            model = labelrace.RACEClassifier(n_components=16, random_state=0)
-        model.partial_fit(X[:1000], Y[:1000])
-        start = time.process_time()
-        for first in range(1000, X.shape[0], BATCH):
-            model.partial_fit(X[first : first + BATCH], Y[first : first + BATCH])
-        return time.process_time() - start
 
-    return min(run() for _ in range(3))
+def _learn(model: Any, pairs: Iterable[tuple[AnyMatrix, AnyMatrix]]) -> None:
+    for X, Y in pairs:
+        model.partial_fit(X, Y)
 
 
 def default() -> None:
     """Compare the default with the bare products of its own arithmetic, and wide data with narrow."""
-    text, dense = Shape("text", 6000, 5000, 50, 3, 0.01), Shape("dense", 6000, 100, 50, 3)
-    for shape in (text, SHAPES["bibtex"], SHAPES["rcv1v2"], dense):
+    shapes = Shape("text", 6000, 5000, 50, 3, 0.01), Shape("dense", 6000, 100, 50, 3)
+    for shape in (*shapes, SHAPES["bibtex"], SHAPES["rcv1v2"]):
         X, Y = shape.draw(6000)
-        value = ratio(
-            partial(lambda X, Y: run_prequential(labelrace.make_model("race"), X, Y), X, Y), bare_default(X, Y)
-        )
+        ours = partial(lambda X, Y: run_prequential(labelrace.make_model("race"), X, Y), X, Y)
+        value = ratio(ours, bare_default(X, Y))
         report(f"race / bare products, {shape.name}: {shape.features:,} features, {shape.labels} labels", value)
-    few, many = (_learning("race", Shape("", 8000, width, 50, 3, 50 / width)) for width in (5000, 10**6))
+    few, many = (
+        _learning(labelrace.LabelRaceClassifier, Shape("", 8000, width, 50, 3, 50 / width)) for width in (5000, 10**6)
+    )
     report("race learning with 1,000,000 features / with 5,000, 50 non-zeros a row", many / few)
 
 
@@ -125,13 +124,12 @@ def bare_default(X: AnyMatrix, Y: AnyMatrix, n_random: int = 128) -> Callable[[]
         m = Z.shape[1] + (0 if is_sparse else n_random)
         W, d = np.zeros((m, Y.shape[1]), np.float32), np.ones(m, np.float32)
         bare_start(Z[:BATCH], Y[:BATCH])
-        for start in range(0, Z.shape[0], BATCH):
-            x, y = Z[start : start + BATCH], Y[start : start + BATCH]
+        for x, y in batches(Z, Y):
             if directions is not None:
                 x = np.hstack([x, np.abs(x @ directions)])
             _ = x @ W > 0.5
-            for first in range(0, x.shape[0], size):
-                bare_block(x[first : first + size], y[first : first + size], W, d)
+            for z, t in batches(x, y, size):
+                bare_block(z, t, W, d)
 
     return run
 
@@ -146,8 +144,7 @@ def unit_rows(X: AnyMatrix) -> AnyMatrix:
 
 def bare_start(z: AnyMatrix, y: FloatArray) -> None:
     """Compute leave-one-out errors for nine penalties."""
-    kernel = z @ z.T
-    values, vectors = np.linalg.eigh((kernel.toarray() if scipy.sparse.issparse(kernel) else kernel).astype(float))
+    values, vectors = np.linalg.eigh(dense(z @ z.T).astype(float))
     along = vectors.T @ y
     for alpha in np.geomspace(0.02, 10.0, 9):
         shrink = 1.0 / (values / alpha + 1.0)
@@ -178,30 +175,16 @@ def calls() -> None:
     for name in ("bibtex", "delicious", "yeast", "enron"):
         X, Y = SHAPES[name].draw(2000)
         model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], Y[:1000])
-        times = [_learned_in_calls(model, X[1000:], Y[1000:], size) for size in _CALLS]
+        times = [seconds(partial(_learn, model, list(batches(X[1000:], Y[1000:], size)))) / 1000 for size in _CALLS]
         theirs = _vowpal_wabbit(X, Y) if find_spec("vowpalwabbit") else None
         text = f"{'not installed':>16}" if theirs is None else f"{1e6 * theirs:>16.0f}{times[0] / theirs:>11.1f} ×"
         print(f"{name:<12}" + "".join(f"{1e6 * each:>8.0f}" for each in times) + text, flush=True)
 
 
-def _learned_in_calls(model: Any, X: AnyMatrix, Y: AnyMatrix, size: int) -> float:
-    """Return the seconds of a row; the batches are cut beforehand."""
-    batches = [(X[start : start + size], Y[start : start + size]) for start in range(0, X.shape[0], size)]
-
-    def run() -> None:
-        for x, y in batches:
-            model.partial_fit(x, y)
-
-    return seconds(run) / X.shape[0]
-
-
 def _vowpal_wabbit(X: AnyMatrix, Y: AnyMatrix) -> float:
-    """Return the seconds of a row; the lines are written beforehand."""
-    from vowpalwabbit import Workspace
-
-    workspace = Workspace(f"--multilabel_oaa {Y.shape[1]} --quiet")
-    pairs = zip(row_dicts(X), row_dicts(Y), strict=True)
-    lines = [f"{','.join(map(str, labels))} | {vowpal_text(row)}" for row, labels in pairs]
+    """Return the seconds of a row, after 1,000; the lines are written beforehand."""
+    workspace = vowpal_wabbit(f"--multilabel_oaa {Y.shape[1]}")
+    lines = vowpal_lines(X, Y)
     for line in lines[:1000]:
         workspace.learn(line)
     return seconds(lambda: [workspace.learn(line) for line in lines[1000:]]) / len(lines[1000:])
@@ -213,11 +196,7 @@ def libraries() -> None:
     print(f"{'':<12}{'rows':>8}{'features':>10}{'labels':>8}{'RACE':>10}{'scikit-learn':>22}{'River':>22}")
     for name in _PAPER:
         shape = SHAPES[name]
-        try:
-            data = labelrace.load_dataset(name)
-            X, Y = data.X[:5000], data.Y[:5000]
-        except FileNotFoundError:
-            X, Y = shape.draw(min(shape.rows, 5000))
+        X, Y = real_or_drawn(name, 5000)
         nominal = None if shape.density is None else np.ones(shape.features, bool)
         model = partial(labelrace.RACEClassifier, categorical_features=nominal, random_state=0)
         ours = 1e3 * seconds(lambda: run_prequential(model(), X, Y)) / X.shape[0]  # noqa: B023
@@ -230,10 +209,10 @@ def _scikit_learn(shape: Shape, X: AnyMatrix, Y: AnyMatrix, rows: int = 200) -> 
     """Return the milliseconds a row of MultiOutputClassifier, on a few rows: it takes long."""
     model = MultiOutputClassifier(GaussianNB() if shape.density is None else BernoulliNB())
     classes = [np.array([0, 1])] * Y.shape[1]
-    dense = Y[:rows].toarray()
+    run = partial(run_prequential, model, X[:rows], dense(Y[:rows]), 100, classes=classes)
     # A label that no row has yet has a prior of zero.
     with np.errstate(divide="ignore"):
-        return 1e3 * seconds(lambda: run_prequential(model, X[:rows], dense, 100, classes=classes), 1) / rows
+        return 1e3 * seconds(run, 1) / rows
 
 
 def _river(X: AnyMatrix, Y: AnyMatrix, rows: int = 20) -> float | None:
@@ -243,19 +222,7 @@ def _river(X: AnyMatrix, Y: AnyMatrix, rows: int = 20) -> float | None:
     from river.multioutput import ClassifierChain
     from river.naive_bayes import GaussianNB as RiverGaussianNB
 
-    dense = X[:rows].toarray() if scipy.sparse.issparse(X) else X[:rows]
-    pairs = [
-        (dict(enumerate(x.tolist())), {label: bool(present) for label, present in enumerate(y)})
-        for x, y in zip(dense, Y[:rows].toarray(), strict=True)
-    ]
-    model = ClassifierChain(RiverGaussianNB())
-
-    def run() -> None:
-        for x, y in pairs:
-            model.predict_one(x)
-            model.learn_one(x, y)
-
-    return 1e3 * seconds(run, 1) / rows
+    return 1e3 * river_seconds(ClassifierChain(RiverGaussianNB()), dense(X[:rows]), dense(Y[:rows]) > 0)
 
 
 def rest() -> None:

@@ -27,19 +27,20 @@ import scipy.sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import MultiLabelBinarizer, normalize
 
 import labelrace
-from benchmarks.rivals import row_dicts, vowpal_text
-from benchmarks.timing import seconds as timed
+from benchmarks.rivals import vowpal_lines, vowpal_wabbit
+from benchmarks.timing import seconds
 from labelrace.cli.options import argument
+from labelrace.evaluation.checkpoint import padded
+from labelrace.measures import evaluate
 from labelrace.tables.text import strip_html
 from labelrace.typing import Array, FloatArray, SparseMatrix
 
 BATCH = 500
+MEASURES = ("example_f1", "micro_f1", "precision_at_1", "precision_at_5")
 THRESHOLDS = (0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
-SGD = [{"alpha": alpha, "average": mean} for alpha in (1e-6, 1e-5, 1e-4) for mean in (False, True)]
-VW = [{"rate": rate, "tfidf": tfidf} for rate in (0.1, 0.5, 2.0) for tfidf in (False, True)]
 
 
 def tags(
@@ -48,7 +49,9 @@ def tags(
         argument(help="A CSV table with title, content and tags; without it, memory and files are measured."),
     ] = None,
 ) -> None:
-    """Compare the tagger with two tuned pipelines on a table (twenty minutes); without one, measure memory and files.
+    """Compare the tagger with tuned pipelines; its memory.
+
+    The comparison is on a table, and takes twenty minutes. Without a table, memory and files are measured.
 
     [dim]Example:[/dim] python -m benchmarks tags cooking.csv.gz
     """
@@ -60,32 +63,59 @@ def tags(
 
 
 def compare(path: Path) -> None:
-    """Print a line for the tagger, one for each setting of each rival, and the least that the tagger is ahead."""
+    """Print a line for the tagger, and one for each setting of each rival, at its best threshold."""
     import pandas as pd
 
     table = pd.read_csv(path, keep_default_na=False)
-    sets = [set(text.split()) for text in table["tags"]]
-    names = sorted(set().union(*sets))
-    Y = np.array([[name in row for name in names] for row in sets])
+    binarizer = MultiLabelBinarizer().fit(table["tags"].str.split())
+    Y = binarizer.transform(table["tags"].str.split())
     texts = [strip_html(text) for text in table["title"] + " " + table["content"]]
+    settings: list[tuple[Any, dict[str, Any]]] = [
+        (sgd, {"alpha": alpha, "average": mean}) for alpha in (1e-6, 1e-5, 1e-4) for mean in (False, True)
+    ]
+    if find_spec("vowpalwabbit"):
+        settings += [(vw, {"rate": rate, "tfidf": tfidf}) for rate in (0.1, 0.5, 2.0) for tfidf in (False, True)]
+    else:
+        print("vowpalwabbit is not installed, and so not compared")
+    print(" " * 52 + "".join(f"{name:>16}" for name in MEASURES) + f"{'CPU':>12}")
     start = time.process_time()
-    tagger = _tagger(table, Y, names)
-    print(" " * 52 + "".join(f"{name:>16}" for name in tagger) + f"{'CPU':>12}")
-    _tell("labelrace.Tagger(), all defaults", tagger, time.process_time() - start)
-    best = dict.fromkeys(tagger, 0.0)
-    pairs = [(sgd, setting) for setting in SGD]
-    pairs += [(vw, setting) for setting in VW] if find_spec("vowpalwabbit") else []
-    for rival, setting in pairs:
+    _tell("labelrace.Tagger(), all defaults", _tagger(table, Y, list(binarizer.classes_)), start)
+    for rival, setting in settings:
         start = time.process_time()
-        probabilities = np.concatenate(list(rival(texts, Y, setting)))
-        seconds = time.process_time() - start
-        judged = _judged(Y[BATCH:], probabilities)
-        threshold, values = max(judged, key=lambda one: one[1]["example F1"])
+        probabilities = np.vstack(list(rival(texts, Y, **setting)))
+        threshold, values = _best_threshold(Y[BATCH:], probabilities)
         told = ", ".join(f"{key}={value}" for key, value in setting.items())
-        _tell(f"{rival.__name__} {told}, from {threshold}", values, seconds)
-        # Each measure may have a threshold of its own: the tagger must beat them all by one and the same prediction.
-        best = {key: max(best[key], *(one[key] for _, one in judged)) for key in best}
-    _tell("the tagger is ahead of the best, measure by measure, by", {k: tagger[k] - best[k] for k in best}, 0.0)
+        _tell(f"{rival.__name__} {told}, from {threshold}", values, start)
+
+
+def _tell(name: str, values: dict[str, float], start: float) -> None:
+    cells = "".join(f"{value:>16.4f}" for value in values.values())
+    print(f"{name:<52}{cells}{time.process_time() - start:>10.0f} s", flush=True)
+
+
+def _tagger(table: Any, Y: Array, names: list[str]) -> dict[str, float]:
+    """Measure the tagger with all its defaults."""
+    columns = {name: column for column, name in enumerate(names)}
+    tagger, predicted, best = labelrace.Tagger(tags="tags", random_state=0), np.zeros_like(Y), list[list[int]]()
+    for start in range(0, len(table), BATCH):
+        batch = table.iloc[start : start + BATCH]
+        if start:
+            for row, chosen in enumerate(tagger.predict(batch), start):
+                predicted[row, [columns[tag] for tag in chosen]] = 1
+            best += [[columns[tag] for tag, _ in row] for row in tagger.predict_top(batch, 5)]
+        tagger.partial_fit(batch)
+    return evaluate(Y[BATCH:], predicted[BATCH:], top=padded(best, 5), measures=MEASURES)
+
+
+def _best_threshold(Y: Array, probabilities: FloatArray) -> tuple[float, dict[str, float]]:
+    """Find the threshold with the best example F1, and its measures; the best tag is always given."""
+    best = np.argsort(-probabilities, axis=1)[:, :5]
+    judged = []
+    for threshold in THRESHOLDS:
+        predicted = probabilities >= threshold
+        np.put_along_axis(predicted, best[:, :1], True, axis=1)
+        judged.append((threshold, evaluate(Y, predicted, top=best, measures=MEASURES)))
+    return max(judged, key=lambda one: one[1]["example_f1"])
 
 
 class TfIdf:
@@ -95,7 +125,7 @@ class TfIdf:
         self._hash = HashingVectorizer(n_features=width, alternate_sign=False, norm=None, stop_words="english")
         self._rows, self._frequency = 0, np.zeros(width)
 
-    def __call__(self, texts: list[str]) -> SparseMatrix:
+    def transform(self, texts: list[str]) -> SparseMatrix:
         """Turn the next batch into a matrix, and count it."""
         X = scipy.sparse.csr_array(self._hash.transform(texts))
         self._rows += X.shape[0]
@@ -105,79 +135,31 @@ class TfIdf:
         return normalize(X)
 
 
-def sgd(texts: list[str], Y: Array, setting: dict[str, Any]) -> Iterator[FloatArray]:
+def sgd(texts: list[str], Y: Array, **setting: Any) -> Iterator[FloatArray]:
     """Yield the probabilities of each batch, before it is learned."""
     features = TfIdf()
     model = MultiOutputClassifier(SGDClassifier(loss="log_loss", random_state=0, **setting))
     for start in range(0, len(texts), BATCH):
-        X = features(texts[start : start + BATCH])
+        X = features.transform(texts[start : start + BATCH])
         if start:
             scores = np.column_stack([one.decision_function(X) for one in model.estimators_])
             yield 1.0 / (1.0 + np.exp(-scores))
-        model.partial_fit(X, Y[start : start + BATCH], classes=[[False, True]] * Y.shape[1])
+        model.partial_fit(X, Y[start : start + BATCH], classes=[[0, 1]] * Y.shape[1])
 
 
-def vw(texts: list[str], Y: Array, setting: dict[str, Any]) -> Iterator[FloatArray]:
+def vw(texts: list[str], Y: Array, rate: float, tfidf: bool) -> Iterator[FloatArray]:
     """Yield the probabilities of each batch, before it is learned."""
-    from vowpalwabbit import Workspace
-
-    features, words = TfIdf(), HashingVectorizer(n_features=2**20, alternate_sign=False, norm=None)
+    features = TfIdf() if tfidf else HashingVectorizer(n_features=2**20, alternate_sign=False, norm=None)
     kind = f"--multilabel_oaa {Y.shape[1]} --loss_function=logistic --link=logistic --probabilities"
-    model = Workspace(f"{kind} -b 25 -l {setting['rate']} --quiet")
+    model = vowpal_wabbit(f"{kind} -b 25 -l {rate}")
     for start in range(0, len(texts), BATCH):
-        batch = texts[start : start + BATCH]
-        lines = [
-            f"| {vowpal_text(row)}" for row in row_dicts((features if setting["tfidf"] else words.transform)(batch))
-        ]
+        X = features.transform(texts[start : start + BATCH])
         if start:
             # An example that is used again has the scores of before, too: the newest are the last.
-            yield np.array([model.predict(line)[-Y.shape[1] :] for line in lines])
-        for line, present in zip(lines, Y[start : start + BATCH], strict=True):
-            model.learn(f"{','.join(map(str, np.flatnonzero(present)))} {line}")
+            yield np.array([model.predict(line)[-Y.shape[1] :] for line in vowpal_lines(X)])
+        for line in vowpal_lines(X, Y[start : start + BATCH]):
+            model.learn(line)
     model.finish()
-
-
-def _measured(Y: Array, predicted: Array, best: Array) -> dict[str, float]:
-    """Compute example F1, micro F1 and precision at 1 and 5; ``best`` has the five most likely tags of each row."""
-    hits, sizes = (Y & predicted).sum(axis=1), Y.sum(axis=1) + predicted.sum(axis=1)
-    right = np.take_along_axis(Y, best, axis=1)
-    return {
-        "example F1": float(np.mean(2 * hits / np.maximum(sizes, 1))),
-        "micro F1": float(2 * hits.sum() / sizes.sum()),
-        "precision at 1": float(right[:, 0].mean()),
-        "precision at 5": float(right.mean()),
-    }
-
-
-def _judged(Y: Array, probabilities: FloatArray) -> list[tuple[float, dict[str, float]]]:
-    """Measure label sets by each threshold; the best tag is always given."""
-    best = np.argsort(-probabilities, axis=1)[:, :5]
-    judged = []
-    for threshold in THRESHOLDS:
-        predicted = probabilities >= threshold
-        np.put_along_axis(predicted, best[:, :1], True, axis=1)
-        judged.append((threshold, _measured(Y, predicted, best)))
-    return judged
-
-
-def _tagger(table: Any, Y: Array, names: list[str]) -> dict[str, float]:
-    """Measure the tagger with all its defaults."""
-    columns = {name: column for column, name in enumerate(names)}
-    tagger = labelrace.Tagger(tags="tags", random_state=0)
-    predicted, best = np.zeros_like(Y[BATCH:]), list[list[int]]()
-    for start in range(0, len(table), BATCH):
-        batch = table.iloc[start : start + BATCH]
-        if start:
-            rows = batch.drop(columns="tags")
-            for row, chosen in enumerate(tagger.predict(rows), start=start - BATCH):
-                predicted[row, [columns[tag] for tag in chosen]] = True
-            best += [[columns[tag] for tag, _ in row] for row in tagger.predict_top(rows, 5)]
-        tagger.partial_fit(batch)
-    return _measured(Y[BATCH:], predicted, np.array(best))
-
-
-def _tell(name: str, values: dict[str, float], seconds: float) -> None:
-    print(f"{name:<52}" + "".join(f"{value:>16.4f}" for value in values.values()) + f"{seconds:>10.0f} s", flush=True)
 
 
 # In a process of its own: the peak of memory is of the whole process.
@@ -204,7 +186,7 @@ def full_file(n_words: int = 2**18, n_tags: int = 700) -> None:
         path = Path(folder, "full.labelrace")
         tagger.save(path)
         shape = tagger.model_.n_features_in_, len(tagger.tags_)
-        spent = timed(lambda: labelrace.load(path))
+        spent = seconds(lambda: labelrace.load(path))
         weights, size = 4 * shape[0] * shape[1] / 1e6, path.stat().st_size / 1e6
     print(f"{shape[0]} columns, {shape[1]} tags, {weights:.0f} MB of weights: a file of {size:.0f} MB,", end=" ")
     print(f"loaded in {spent:.1f} s")

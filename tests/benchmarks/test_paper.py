@@ -11,6 +11,7 @@ from benchmarks.paper import SWEPT, make_plan
 from benchmarks.paper_report import paper_document
 from benchmarks.ranking import OVERALL
 from labelrace.evaluation import ModelSpec
+from labelrace.measures import PAPER_MEASURES
 from labelrace.report.page import render_page
 
 
@@ -140,6 +141,21 @@ def test_command_from_data_to_tables_and_on(tiny, tmp_path):
     assert resumed["3", "obr", "micro_f1"]["runs"] == "1"
     assert resumed["3", "oecc", "micro_f1"]["runs"] == "2"
     assert resumed["3", "mine", "micro_f1"]["ours"] == resumed["3", "majority", "micro_f1"]["ours"]
+
+
+def test_a_model_of_ones_own_needs_partial_fit_and_predict_alone(tiny, tmp_path, monkeypatch):
+    (tmp_path / "my_own.py").write_text(
+        "class Empty:\n"
+        "    def partial_fit(self, X, Y):\n        self.width = Y.shape[1]\n"
+        "    def predict(self, X):\n        return [[0] * self.width] * X.shape[0]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    arguments = ["paper", "--data", str(tiny), "--table", "3", "--runs", "1", "--jobs", "1", "--model", "my_own:Empty"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    cells = read_cells(tmp_path / "out")
+    for measure in PAPER_MEASURES:
+        assert cells["3", "my_own:Empty", measure]["ours"] == cells["3", "negative", measure]["ours"]
 
 
 def test_without_data(tmp_path):
