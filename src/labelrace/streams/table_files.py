@@ -21,9 +21,8 @@ from pyarrow import csv as arrow_csv
 
 from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import Location, as_format_errors, open_data, plain_path, seekable_data
-from labelrace.streams.lines import byte_blocks, chunked, finite_number
+from labelrace.streams.lines import byte_blocks, chunked, finite_number, read_cells
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
@@ -179,10 +178,7 @@ class CsvFile(TableFile):
 
     def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> TableBatch | None:
         """Return the rows of a block, or None if pyarrow might not read it exactly."""
-        plain = self.delimiter.isascii() and has_plain_quotes(block, b'"', self.delimiter.encode())
-        if not plain or has_lone_returns(block):
-            return None
-        table = read_cells(block, len(numbers), self.names, options, delimiter=self.delimiter)
+        table = read_cells(block, len(numbers), self.names, options, self.delimiter, '"')
         if table is not None and table.num_rows < len(numbers):
             numbers = list(compress(numbers, (raw not in (b"", b"\r") for raw in block.split(b"\n"))))
         if table is None or table.num_rows != len(numbers):
