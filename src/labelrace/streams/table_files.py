@@ -70,7 +70,7 @@ class TableFile(ABC):
         return Location(self.path, line, self.unit)
 
 
-def open_table(path: Path, **options: Any) -> TableFile:
+def open_table(path: Path, delimiter: str | None = None) -> TableFile:
     """Open a table by its suffix.
 
     Parameters
@@ -78,8 +78,8 @@ def open_table(path: Path, **options: Any) -> TableFile:
     path : path
         ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
         ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
-    **options
-        Those of the class of the format, such as `CsvFile`.
+    delimiter : str or None, default=None
+        That of a CSV file, as for `CsvFile`.
 
     Raises
     ------
@@ -87,18 +87,20 @@ def open_table(path: Path, **options: Any) -> TableFile:
         If the suffix is another one, or the file cannot be read.
     """
     suffix = plain_path(path).suffix.lower()
-    if suffix in _JSON:
-        from labelrace.streams.jsonl import JsonFile  # which builds on this module
-
-        return JsonFile(path, **options)
-    if suffix in _ARROW:
-        return ArrowFile(path, **options)
     if not suffix or suffix in _CSV:
-        return CsvFile(path, **options)
-    raise DataFormatError(
-        f"{path}: cannot read files of type {suffix!r} as tables; known types are {', '.join(_CSV + _JSON + _ARROW)}, "
-        "and those with .gz or .bz2 behind"
-    )
+        return CsvFile(path, delimiter=delimiter)
+    if suffix not in _JSON + _ARROW:
+        raise DataFormatError(
+            f"{path}: cannot read files of type {suffix!r} as tables; known types are "
+            f"{', '.join(_CSV + _JSON + _ARROW)}, and those with .gz or .bz2 behind"
+        )
+    if delimiter is not None:
+        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.")
+    if suffix in _ARROW:
+        return ArrowFile(path)
+    from labelrace.streams.jsonl import JsonFile  # which builds on this module
+
+    return JsonFile(path)
 
 
 def is_number(kind: Any) -> bool:

@@ -180,11 +180,7 @@ def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> It
     if path.suffix.lower() == ".json":
         yield from table_batches(_json_rows(path), size)
         return
-    options = {} if delimiter is None else {"delimiter": delimiter}
-    try:
-        file = open_table(path, **options)
-    except TypeError:
-        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.") from None
+    file = open_table(path, delimiter)
     if isinstance(file, JsonFile):
         for _, rows in file.objects(size):
             yield as_table(rows)
