@@ -1,6 +1,6 @@
 """Tables as Arrow tables: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
 
-`open_table` gives a `TableFile`, whose `batches` yield Arrow tables in bounded memory, with the line of each row.
+The `batches` of a `TableFile` are Arrow tables, in bounded memory, with the line of each row.
 Blocks of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented
 (quotes within cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an
 error.
@@ -29,7 +29,6 @@ Types: TypeAlias = dict[str, Any]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
-_CSV, _JSON, _ARROW = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
 # Rows of a record batch that are read at once.
 _ARROW_ROWS = 1 << 16
 
@@ -68,39 +67,6 @@ class TableFile(ABC):
     def location(self, line: int) -> Location:
         """Return a line (or row) of this file, to name in an error."""
         return Location(self.path, line, self.unit)
-
-
-def open_table(path: Path, delimiter: str | None = None) -> TableFile:
-    """Open a table by its suffix.
-
-    Parameters
-    ----------
-    path : path
-        ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
-        ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
-    delimiter : str or None, default=None
-        That of a CSV file, as for `CsvFile`.
-
-    Raises
-    ------
-    DataFormatError
-        If the suffix is another one, or the file cannot be read.
-    """
-    suffix = plain_path(path).suffix.lower()
-    if not suffix or suffix in _CSV:
-        return CsvFile(path, delimiter=delimiter)
-    if suffix not in _JSON + _ARROW:
-        raise DataFormatError(
-            f"{path}: cannot read files of type {suffix!r} as tables; known types are "
-            f"{', '.join(_CSV + _JSON + _ARROW)}, and those with .gz or .bz2 behind"
-        )
-    if delimiter is not None:
-        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.")
-    if suffix in _ARROW:
-        return ArrowFile(path)
-    from labelrace.streams.jsonl import JsonFile  # which builds on this module
-
-    return JsonFile(path)
 
 
 def is_number(kind: Any) -> bool:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from labelrace.base.parameters import repeated
 from labelrace.streams.jsonl import JsonFile, check_object, unique_keys
 from labelrace.streams.lines import chunked
-from labelrace.streams.standard_input import TextRows, read_text
-from labelrace.streams.table_files import CsvFile, open_table
+from labelrace.streams.table_files import CsvFile
+from labelrace.streams.table_sources import TextRows, open_table, read_text
 from labelrace.tables.cells import Cells
 
 
