@@ -21,7 +21,7 @@ from pyarrow import csv as arrow_csv
 
 from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.files import Location, as_format_errors, open_data, plain_path, seekable_data
+from labelrace.streams.files import Location, as_format_errors, open_data, seekable_data, suffix_of
 from labelrace.streams.lines import byte_blocks, chunked, finite_number, read_cells
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
@@ -91,7 +91,7 @@ def is_list(kind: Any) -> bool:
 
 def delimiter_of(path: Path) -> str:
     """Return the delimiter of a file by its suffix."""
-    return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
+    return "\t" if suffix_of(path) == ".tsv" else ","
 
 
 class CsvFile(TableFile):
@@ -226,7 +226,7 @@ class ArrowFile(TableFile):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
+        self._is_parquet = suffix_of(path) == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
             names = list(self.schema.names)  # within `_opened`, which refuses names that are not UTF-8

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from labelrace.base.limits import LINE
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.files import Location, plain_path
+from labelrace.streams.files import Location, suffix_of
 from labelrace.streams.jsonl import JsonFile, read_json
 from labelrace.streams.table_files import ArrowFile, CsvFile, TableFile
 
@@ -37,7 +37,7 @@ def open_table(path: Path, delimiter: str | None = None) -> TableFile:
     DataFormatError
         If the suffix is another one, or the file cannot be read.
     """
-    suffix = plain_path(path).suffix.lower()
+    suffix = suffix_of(path)
     if not suffix or suffix in _CSV:
         return CsvFile(path, delimiter=delimiter)
     if suffix not in _JSON + _ARROW:
