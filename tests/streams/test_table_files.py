@@ -9,7 +9,7 @@ import pytest
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream, write_dataset
-from labelrace.streams.table_files import open_table
+from labelrace.streams.table_sources import open_table
 
 MANY = 20_000  # rows, more than a block
 

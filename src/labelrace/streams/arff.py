@@ -36,7 +36,6 @@ from labelrace.streams.arff_header import (
     skip_space,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, canonical_rows, check_distinct, nominal_texts, rebatch
-from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, number_matrix, read_cells
 from labelrace.streams.files import Location, open_data, plain_path
 from labelrace.streams.lines import (
     SPARSE_BLOCK,
@@ -44,7 +43,9 @@ from labelrace.streams.lines import (
     code_texts,
     entry_texts,
     finite_number,
+    number_matrix,
     number_texts,
+    read_cells,
     read_lines,
     write_lines,
 )
@@ -167,13 +168,12 @@ def parse_dense(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
     """Return the features and labels of dense rows, or None if pyarrow might not read them exactly."""
     if b", " in text[: text.find(b"\n")] and b"'" not in text:
         text = text.replace(b", ", b",")
-    strange = any(sign in text for sign in (b'"', b"\\", b"{"))
-    if strange or not has_plain_quotes(text, b"'", b",") or has_lone_returns(text):
+    if any(sign in text for sign in (b'"', b"\\", b"{")):
         return None
     if layout.header.encoding != "utf-8":
         text = text.decode(layout.header.encoding).encode()
     names = list(map(str, range(len(layout.codes))))
-    table = read_cells(text, n_lines, names, layout.options, quote_char="'", double_quote=False)
+    table = read_cells(text, n_lines, names, layout.options, ",", "'")
     return _dense_batch(table, layout) if table is not None and table.num_rows == n_lines else None
 
 

@@ -22,7 +22,7 @@ from labelrace.streams.files import Location
 from labelrace.streams.formats import is_table
 from labelrace.streams.schema import NumberedNames
 from labelrace.streams.sparse_rows import csr_rows, entry_arrays
-from labelrace.streams.standard_input import read_text
+from labelrace.streams.table_sources import read_text
 from labelrace.typing import AnyMatrix, FloatArray
 
 

@@ -43,6 +43,11 @@ def plain_path(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
 
 
+def suffix_of(path: Path) -> str:
+    """Return the suffix that tells the format, in lower case: ``.csv`` for ``NEWS.CSV.gz``."""
+    return plain_path(path).suffix.lower()
+
+
 @contextmanager
 def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed if its suffix is ``.gz`` or ``.bz2``.

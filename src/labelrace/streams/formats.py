@@ -16,7 +16,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.arff import open_arff, write_arff
 from labelrace.streams.catalog import find_dataset, find_labels
 from labelrace.streams.dataset import Batch, Dataset, FileStream, Stream, collect
-from labelrace.streams.files import plain_path
+from labelrace.streams.files import suffix_of
 from labelrace.streams.mat import open_mat
 from labelrace.streams.npz import open_npz, write_npz
 from labelrace.streams.schema import LabelSource
@@ -192,7 +192,7 @@ FORMATS: dict[str, Format] = {
 
 def has_format(path: Path) -> bool:
     """Return whether the path ends in a known suffix, before ``.gz`` or ``.bz2``."""
-    return plain_path(path).suffix.lower() in FORMATS
+    return suffix_of(path) in FORMATS
 
 
 def is_table(path: Path) -> bool:
@@ -202,10 +202,10 @@ def is_table(path: Path) -> bool:
 
 def format_of(path: Path) -> Format:
     """Return the format of a file, or raise `DataFormatError`."""
-    suffix = plain_path(path).suffix
-    if suffix.lower() not in FORMATS:
+    suffix = suffix_of(path)
+    if suffix not in FORMATS:
         raise DataFormatError(
             f"{path}: cannot read or write files of type {suffix!r}; known types are {', '.join(FORMATS)}, and those "
             "with .gz or .bz2 behind"
         )
-    return FORMATS[suffix.lower()]
+    return FORMATS[suffix]

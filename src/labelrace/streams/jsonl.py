@@ -17,9 +17,8 @@ from pyarrow import json as arrow_json
 
 from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.delimited import arrow_reader
 from labelrace.streams.files import Location, open_data
-from labelrace.streams.lines import byte_blocks, chunked, rows_in
+from labelrace.streams.lines import arrow_reader, byte_blocks, chunked, rows_in
 from labelrace.streams.table_files import TableBatch, TableFile, Types
 
 _Row: TypeAlias = dict[str, Any]

@@ -1,6 +1,6 @@
 """Tables as Arrow tables: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
 
-`open_table` gives a `TableFile`, whose `batches` yield Arrow tables in bounded memory, with the line of each row.
+The `batches` of a `TableFile` are Arrow tables, in bounded memory, with the line of each row.
 Blocks of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented
 (quotes within cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an
 error.
@@ -21,16 +21,14 @@ from pyarrow import csv as arrow_csv
 
 from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, read_cells
-from labelrace.streams.files import Location, as_format_errors, open_data, plain_path, seekable_data
-from labelrace.streams.lines import byte_blocks, chunked, finite_number
+from labelrace.streams.files import Location, as_format_errors, open_data, seekable_data, suffix_of
+from labelrace.streams.lines import byte_blocks, chunked, finite_number, read_cells
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
-_CSV, _JSON, _ARROW = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
 # Rows of a record batch that are read at once.
 _ARROW_ROWS = 1 << 16
 
@@ -71,37 +69,6 @@ class TableFile(ABC):
         return Location(self.path, line, self.unit)
 
 
-def open_table(path: Path, **options: Any) -> TableFile:
-    """Open a table by its suffix.
-
-    Parameters
-    ----------
-    path : path
-        ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
-        ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
-    **options
-        Those of the class of the format, such as `CsvFile`.
-
-    Raises
-    ------
-    DataFormatError
-        If the suffix is another one, or the file cannot be read.
-    """
-    suffix = plain_path(path).suffix.lower()
-    if suffix in _JSON:
-        from labelrace.streams.jsonl import JsonFile  # which builds on this module
-
-        return JsonFile(path, **options)
-    if suffix in _ARROW:
-        return ArrowFile(path, **options)
-    if not suffix or suffix in _CSV:
-        return CsvFile(path, **options)
-    raise DataFormatError(
-        f"{path}: cannot read files of type {suffix!r} as tables; known types are {', '.join(_CSV + _JSON + _ARROW)}, "
-        "and those with .gz or .bz2 behind"
-    )
-
-
 def is_number(kind: Any) -> bool:
     """Return whether an Arrow type can be read as numbers: also booleans and nulls."""
     is_a = pa.types
@@ -124,7 +91,7 @@ def is_list(kind: Any) -> bool:
 
 def delimiter_of(path: Path) -> str:
     """Return the delimiter of a file by its suffix."""
-    return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
+    return "\t" if suffix_of(path) == ".tsv" else ","
 
 
 class CsvFile(TableFile):
@@ -179,10 +146,7 @@ class CsvFile(TableFile):
 
     def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> TableBatch | None:
         """Return the rows of a block, or None if pyarrow might not read it exactly."""
-        plain = self.delimiter.isascii() and has_plain_quotes(block, b'"', self.delimiter.encode())
-        if not plain or has_lone_returns(block):
-            return None
-        table = read_cells(block, len(numbers), self.names, options, delimiter=self.delimiter)
+        table = read_cells(block, len(numbers), self.names, options, self.delimiter, '"')
         if table is not None and table.num_rows < len(numbers):
             numbers = list(compress(numbers, (raw not in (b"", b"\r") for raw in block.split(b"\n"))))
         if table is None or table.num_rows != len(numbers):
@@ -262,7 +226,7 @@ class ArrowFile(TableFile):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
+        self._is_parquet = suffix_of(path) == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
             names = list(self.schema.names)  # within `_opened`, which refuses names that are not UTF-8

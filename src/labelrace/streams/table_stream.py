@@ -17,10 +17,9 @@ from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import sparse_marks
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
-from labelrace.streams.delimited import number_matrix
 from labelrace.streams.files import Location
 from labelrace.streams.jsonl import JsonFile, not_a_feature
-from labelrace.streams.lines import chunked, finite_number
+from labelrace.streams.lines import chunked, finite_number, number_matrix
 from labelrace.streams.schema import (
     ColumnChoice,
     LabelSource,

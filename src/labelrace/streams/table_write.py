@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 
 from labelrace.base.files import write_atomic
 from labelrace.streams.dataset import Stream, canonical_rows, check_distinct, nominal_texts
-from labelrace.streams.files import new_data, plain_path
+from labelrace.streams.files import new_data, suffix_of
 from labelrace.streams.lines import code_texts, entry_texts
 from labelrace.streams.schema import schema_path, schema_text
 from labelrace.streams.table_files import delimiter_of
@@ -80,7 +80,7 @@ def _write_columns(stream: Stream, path: Path, batch_size: int, label_column: st
 
 def _column_writer(file: Any, path: Path, schema: Any) -> Any:
     """Return pyarrow's writer for the suffix of the path."""
-    suffix = plain_path(path).suffix.lower()
+    suffix = suffix_of(path)
     if suffix in (".csv", ".tsv"):
         return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=delimiter_of(path)))
     if suffix != ".parquet":

@@ -25,7 +25,8 @@ Dates: TypeAlias = npt.NDArray[np.datetime64]
 # Texts that mean a missing value where something else is expected.
 _NOTHING = frozenset(("", "-", "--", "?", "na", "n/a", "nan", "nat", "none", "null", "unknown"))
 _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
-_SEQUENCES = (list, tuple, set, frozenset, np.ndarray)
+# Types of cells that hold several values.
+COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 # A number with a currency or a percent sign, or with commas between thousands.
 _FORMATTED = re.compile(r"(-?)[$€£¥]?\s?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?[%$€£¥]?")
 # Texts side by side, as arrays are printed; of such texts Python would make one.
@@ -103,7 +104,7 @@ def _number(cell: Any) -> float | None:
         cell = text
     elif cell is None:
         return math.nan
-    elif isinstance(cell, (*_SEQUENCES, dict, bytes)):
+    elif isinstance(cell, (*COLLECTIONS, dict, bytes)):
         return None
     try:
         number = float(cell)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.tables.cells import Cells, as_dates, as_lists, as_numbers, as_texts, filled
+from labelrace.tables.cells import COLLECTIONS, Cells, as_dates, as_lists, as_numbers, as_texts, filled
 from labelrace.tables.column_kinds import Column
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
@@ -193,7 +193,7 @@ def _nested(cells: Cells) -> list[int]:
     """Return the rows of cells that hold collections where a text or a value is expected."""
     if isinstance(cells, np.ndarray):
         return []
-    return [row for row, cell in enumerate(cells) if isinstance(cell, (list, tuple, dict, set, frozenset, np.ndarray))]
+    return [row for row, cell in enumerate(cells) if isinstance(cell, (*COLLECTIONS, dict))]
 
 
 def refuse_contradiction(column: Column, cells: Cells, wrong: list[int]) -> None:

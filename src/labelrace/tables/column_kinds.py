@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelrace.tables.cells import Cells, as_dates, as_numbers, as_texts, filled, parse_date, parse_list
+from labelrace.tables.cells import COLLECTIONS, Cells, as_dates, as_numbers, as_texts, filled, parse_date, parse_list
 from labelrace.tables.text import MAX_CHARACTERS, looks_like_html
 
 # Kinds of columns that are not part of the matrix, and all kinds; `column_blocks` has what becomes of them.
@@ -43,7 +43,8 @@ DATE_PATTERNS = (
         for time in ("", " %H:%M", " %H:%M:%S")
     ),
 )
-_SEPARATORS = (";", "|", ",", "\t")
+# Signs that separate the values of lists written as text.
+SEPARATORS = (";", "|", ",", "\t")
 # Number of cells from which the kind of a column is detected.
 _SAMPLE = 1000
 # Share of the cells that must be of a kind; the others count as errors in the data.
@@ -138,7 +139,7 @@ def _kind(name: str, cells: Cells) -> str:
     if isinstance(cells, np.ndarray):
         return "date" if cells.dtype.kind == "M" else _number_kind(name, cells)
     types = {type(cell) for cell in cells}
-    if all(issubclass(one, (list, tuple, set, frozenset, np.ndarray)) for one in types):
+    if all(issubclass(one, COLLECTIONS) for one in types):
         return "list"
     if types == {bool}:
         return "boolean"
@@ -225,8 +226,8 @@ def find_separator(cells: Cells) -> str | None:
     texts = [text for text in as_texts(cells) if text.strip() and parse_list(text) is None]
     if not texts:
         return None
-    with_separator = {one: sum(one in text for text in texts) for one in _SEPARATORS}
-    best = max(_SEPARATORS, key=lambda one: with_separator[one])
+    with_separator = {one: sum(one in text for text in texts) for one in SEPARATORS}
+    best = max(SEPARATORS, key=lambda one: with_separator[one])
     if with_separator[best]:
         return best
     wholes = {" ".join(text.split()) for text in texts}

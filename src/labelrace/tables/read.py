@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from labelrace.base.parameters import repeated
 from labelrace.streams.jsonl import JsonFile, check_object, unique_keys
 from labelrace.streams.lines import chunked
-from labelrace.streams.standard_input import TextRows, read_text
-from labelrace.streams.table_files import CsvFile, open_table
+from labelrace.streams.table_files import CsvFile
+from labelrace.streams.table_sources import TextRows, open_table, read_text
 from labelrace.tables.cells import Cells
 
 
@@ -180,11 +180,7 @@ def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> It
     if path.suffix.lower() == ".json":
         yield from table_batches(_json_rows(path), size)
         return
-    options = {} if delimiter is None else {"delimiter": delimiter}
-    try:
-        file = open_table(path, **options)
-    except TypeError:
-        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.") from None
+    file = open_table(path, delimiter)
     if isinstance(file, JsonFile):
         for _, rows in file.objects(size):
             yield as_table(rows)

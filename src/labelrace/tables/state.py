@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
-from labelrace.tables import TableFeatures
-from labelrace.tables.features import FeatureState
+from labelrace.tables.features import FeatureState, TableFeatures
 from labelrace.typing import SparseMatrix
 
 # The tags of each row; None if the row has none.

@@ -17,14 +17,14 @@ from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import stacked
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset
-from labelrace.tables import TableFeatures
 from labelrace.tables.cells import Cells, as_lists, as_numbers, is_missing
-from labelrace.tables.column_kinds import find_separator
+from labelrace.tables.column_kinds import SEPARATORS, find_separator
+from labelrace.tables.features import TableFeatures
 from labelrace.tables.read import Table, as_table, table_batches
 from labelrace.tables.state import TagNames, TagSets
 
-# Signs that tags rarely hold, and the share of rows from which it is said if they do.
-_SPLITTING, _MANY_JOINT = (";", "|", ",", "\t"), 0.2
+# Share of rows from which it is said that tags hold signs that usually separate them.
+_MANY_JOINT = 0.2
 _SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 
 
@@ -110,7 +110,7 @@ def _tags_of_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | 
 def _warn_of_other_separators(sets: TagSets) -> None:
     """Warn where many rows have tags that look like several: such tags are kept as they are."""
     tagged = [tags for tags in sets if tags]
-    for sign in _SPLITTING:
+    for sign in SEPARATORS:
         if sum(sign in tag for tags in tagged for tag in tags) > _MANY_JOINT * len(tagged):
             # Without an example, so that it is shown once and not for every batch.
             text = f"Many tags hold {sign!r}: give the separator if it separates tags."

@@ -1,4 +1,7 @@
-"""Rows of standard input, as they arrive: JSON lines, or CSV; the first line shows which."""
+"""Where the rows of tables are from: files, whose suffix tells the format, and standard input.
+
+Rows of standard input are read as they arrive: JSON lines, or CSV; the first line shows which.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,42 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelrace.base.limits import LINE
-from labelrace.streams.files import Location
-from labelrace.streams.jsonl import read_json
+from labelrace.exceptions import DataFormatError
+from labelrace.streams.files import Location, suffix_of
+from labelrace.streams.jsonl import JsonFile, read_json
+from labelrace.streams.table_files import ArrowFile, CsvFile, TableFile
 
+_CSV, _JSON, _ARROW = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
 _PATH = Path("standard input")
+
+
+def open_table(path: Path, delimiter: str | None = None) -> TableFile:
+    """Open a table by its suffix.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
+        ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
+    delimiter : str or None, default=None
+        That of a CSV file, as for `CsvFile`.
+
+    Raises
+    ------
+    DataFormatError
+        If the suffix is another one, or the file cannot be read.
+    """
+    suffix = suffix_of(path)
+    if not suffix or suffix in _CSV:
+        return CsvFile(path, delimiter=delimiter)
+    if suffix not in _JSON + _ARROW:
+        raise DataFormatError(
+            f"{path}: cannot read files of type {suffix!r} as tables; known types are "
+            f"{', '.join(_CSV + _JSON + _ARROW)}, and those with .gz or .bz2 behind"
+        )
+    if delimiter is not None:
+        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.")
+    return JsonFile(path) if suffix in _JSON else ArrowFile(path)
 
 
 class TextRows(NamedTuple):

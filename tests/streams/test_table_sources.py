@@ -3,7 +3,7 @@
 import pytest
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.standard_input import read_text
+from labelrace.streams.table_sources import read_text
 
 
 def rows_of(text, **options):
