@@ -186,7 +186,6 @@ def extreme(
         notes += found.unreadable
     if not streams:
         raise ValueError("no stream to measure: name datasets that are available, or leave out --no-synthetic")
-    _Model("race-hashed", 1000, max_memory="10MB").learn(*zipf_stream(1000, 600)[1:])  # loads what is compiled
     records: list[Record] = []
     with threadpool_limits(limits=1), progress_bar(len(streams) * len(makers)) as show:
         for make_stream in streams:
