@@ -112,11 +112,6 @@ class LabelTree:
         return [[(label, np.nan) for label in self._tree.predict(line)[-k:]] for line in vowpal_lines(X)]
 
 
-def load_compiled() -> None:
-    """Load or compile the loops of compressed labels, so that no model's time includes it."""
-    make_model("race-hashed", max_memory="10MB").partial_fit(*zipf_stream(1000, 600)[1:])
-
-
 def best_labels(model: Any, X: AnyMatrix) -> IntArray:
     """Return the columns of the five best labels of each row, -1 where there are fewer."""
     return padded([[label for label, _ in row] for row in model.predict_top(X, _BEST)], _BEST)
@@ -171,7 +166,6 @@ def extreme(
         notes += found.unreadable
     if not streams:
         raise ValueError("no stream to measure: name datasets that are available, or leave out --no-synthetic")
-    load_compiled()
     records: list[Record] = []
     with threadpool_limits(limits=1):
         for stream in (make_stream() for make_stream in streams):
@@ -284,7 +278,8 @@ def compression(
 
     python -m benchmarks compression cooking.csv.gz --memory 19MB --batches
     """
-    load_compiled()
+    # Compiles the loops of compressed labels, or loads them, so that no model's time includes it.
+    make_model("race-hashed")
     whole, values = _run(source, make_model("race", max_memory="100GB", random_state=0))
     weights = whole._fitted.state.learners
     size: Any = memory or 0.4 * weights.n_used_columns * len(weights.intercepts)

@@ -259,9 +259,9 @@ def test_tables_that_are_read_together_in_any_order_do_not_wait_for_one_another(
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_more_than_four_tables_are_not_read_together():
-    tables = [VersionedRows.of(np.zeros((2, 2))) for _ in range(5)]
-    with pytest.raises(ValueError, match="at most 4 tables are read together, got 5"):
+def test_more_than_five_tables_are_not_read_together():
+    tables = [VersionedRows.of(np.zeros((2, 2))) for _ in range(6)]
+    with pytest.raises(ValueError, match="at most 5 tables are read together, got 6"):
         read_all(tables, lambda *_: None)
 
 

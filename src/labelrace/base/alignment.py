@@ -46,11 +46,12 @@ def align(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[
 
 def check_same_algorithm(one: Fitted, other: Fitted) -> None:
     """Refuse to merge models of other parameters, or of which one alone has become its successor."""
+    if one.algorithm == other.algorithm:
+        return
     for first, second in ((one, other), (other, one)):
         if first.algorithm.successor is not None and first.algorithm.successor == second.algorithm:
             raise MergeError(f"The models cannot be merged: {first.algorithm.outgrown}.")
-    if one.algorithm != other.algorithm:
-        raise MergeError("The models cannot be merged: their parameters differ.")
+    raise MergeError("The models cannot be merged: their parameters differ.")
 
 
 def join_schemas(one: Schema, other: Schema, columns: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:

@@ -485,8 +485,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         # What the algorithm does not compare was used in the first batch, and would be saved with the model.
         others = [name for name in changed if name in ("projection", "orders", "categorical_features", "label_names")]
         is_other = any(not parameters.are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
-        algorithm = self._algorithm(fitted.seed)
-        if is_other or fitted.algorithm not in (algorithm, algorithm.successor):
+        known, algorithm = fitted.algorithm, self._algorithm(fitted.seed)
+        if is_other or (known != algorithm and known != algorithm.successor):
             raise ValueError("Parameters were changed after fitting. Restore them, or call fit to start over.")
 
     def __sklearn_is_fitted__(self) -> bool:

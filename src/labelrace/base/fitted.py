@@ -146,8 +146,8 @@ class Fitted:
 
     def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
         """Put the names of labels beside their probabilities, row by row."""
-        names = (self.schema.names_of(row) for row in labels)
-        return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
+        names = labels.tolist() if self.schema.label_names is None else map(self.schema.names_of, labels)
+        return [list(zip(*row, strict=True)) for row in zip(names, likely.tolist(), strict=True)]
 
     def _blocks(self, rows: AnyMatrix) -> Iterator[AnyMatrix]:
         """Cut rows into blocks, so that there is never an array of all rows and labels."""

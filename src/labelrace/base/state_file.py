@@ -40,7 +40,7 @@ def pack(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
     parts = {path: value for path, value in values.items() if isinstance(value, int)}
     tensors = {path: value for path, value in values.items() if value is not None and path not in parts}
     tensors["n_values"] = schema.kinds.n_values
-    parameters = model.get_params(deep=False)
+    parameters, known, algorithm = model.get_params(deep=False), fitted.algorithm, model._algorithm(fitted.seed)
     if _are_equal(parameters.get("label_names"), schema.label_names):
         # They need not be written twice.
         parameters["label_names"] = _Path("label_names")
@@ -53,7 +53,7 @@ def pack(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
         "label_dtype": schema.label_dtype.str,
         "seed": fitted.seed,
         # Whether the state is that of the algorithm which the parameters give, or of the one that it has become.
-        "is_successor": fitted.algorithm == model._algorithm(fitted.seed).successor,
+        "is_successor": known != algorithm and known == algorithm.successor,
         # What the state does not have, and how often it has what it may have several times: all else must be there.
         "absent": [path for path, value in values.items() if value is None],
         "parts": parts,

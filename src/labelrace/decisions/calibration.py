@@ -31,7 +31,8 @@ def interpolate(probabilities: FloatArray, scores: FloatArray) -> FloatArray:
     """
     last = len(probabilities) - 1
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
-    position = (np.asarray(scores, dtype=float) - FIRST_CENTRE) * BINS_PER_UNIT
+    position = np.subtract(scores, FIRST_CENTRE, dtype=float)
+    position *= BINS_PER_UNIT
     # Twice as fast as np.clip where there are few.
     np.minimum(np.maximum(position, 0, out=position), last, out=position)
     below = np.minimum(position.astype(np.intp), last - 1)

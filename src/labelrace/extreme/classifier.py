@@ -52,7 +52,7 @@ from labelrace.linear import rls
 from labelrace.linear.classifier import settings_of
 from labelrace.linear.explanation import DecoderCoefficients
 from labelrace.linear.rls import RLS, RLSState
-from labelrace.linear.versioned_rows import VersionedRows
+from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -256,16 +256,10 @@ class HashedRace(BankAlgorithm[State]):
         """Find the candidates of rows and their scores, some rows at a time."""
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK_ROWS):
-            rows = self._rows(derived, X if X.shape[0] <= _CHUNK_ROWS else X[first : first + _CHUNK_ROWS])
-            parts.append(search.find(derived.search_index, rows, n_exact))
+            some = X if X.shape[0] <= _CHUNK_ROWS else X[first : first + _CHUNK_ROWS]
+            Z = self.bank.transform(derived.learners, some)
+            parts.append(search.predict(derived.search_index, derived.learners, Z, derived.extra_precision, n_exact))
         return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
-
-    def _rows(self, derived: Derived, X: AnyMatrix) -> Rows:
-        """Transform rows, and predict their codes."""
-        Z = self.bank.transform(derived.learners, X)
-        with threads.limited(Z.shape[0]):
-            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-        return Rows(code_decoder.queries(derived.search_index.decoder, U), Z, derived.extra_precision)
 
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
         """Count the scores of rows that are not learned yet, and their true labels that are no candidates."""
@@ -334,9 +328,12 @@ class HashedRace(BankAlgorithm[State]):
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels; those of labels that are no candidates are lowered below these."""
-        rows = self._rows(derived, X)
-        found = search.find(derived.search_index, rows, with_postings=False)
-        scores = code_decoder.all_scores(derived.search_index.decoder, rows.queries).astype(float)
+        index, (_, _, weights, intercepts) = derived.search_index._replace(postings=postings.init()), derived.learners
+        Z = as_rows(self.bank.transform(derived.learners, X))
+        U = read_all((weights,), hashed_codes.predicted_codes, Z.indptr, Z.indices, Z.data, intercepts)
+        rows = Rows(code_decoder.queries(index.decoder, U), Z, derived.extra_precision)
+        found = search.find(index, rows)
+        scores = code_decoder.all_scores(index.decoder, rows.queries).astype(float)
         np.put_along_axis(scores, found.labels, -np.inf, axis=1)
         ahead = scores.max(axis=1, keepdims=True) - found.scores.min(axis=1, keepdims=True)
         scores -= np.maximum(np.where(np.isfinite(ahead), ahead, 0.0), 0.0)

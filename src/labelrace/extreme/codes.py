@@ -21,7 +21,7 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 _HALVES = 2
 
 
-@kernel
+@kernel()
 def hash32(number: Any, seed: Any) -> Any:
     """Hash an integer to 32 bits; ``seed`` chooses one of many hash functions.
 
@@ -35,26 +35,39 @@ def hash32(number: Any, seed: Any) -> Any:
     return np.uint32(bits ^ np.uint32(bits >> np.uint32(16)))
 
 
-@kernel
-def _hash_codes(labels: Any, widths: Any) -> Any:
-    """Hash labels to one pseudo label in each part, of these widths, and a sign; (n, parts) each."""
-    shape = len(labels), len(widths)
-    columns, signs, first = np.empty(shape, np.int64), np.empty(shape), 0
+@kernel("void(int64[::1], int64[::1], int64[:, ::1], float64[:, ::1])")
+def _hash_codes(labels: Any, widths: Any, columns: Any, signs: Any) -> None:
+    """Hash labels to one pseudo label in each part, of these widths, and a sign, which are written; (n, parts) each."""
+    first = 0
     for part in range(len(widths)):
         for i in range(len(labels)):
             bits = hash32(labels[i], part + 1)
             columns[i, part] = first + np.int64(bits >> np.uint32(1)) % widths[part]
             signs[i, part] = 1.0 - 2.0 * (bits & np.uint32(1))
         first += widths[part]
-    return columns, signs
+
+
+@kernel("float64[:, ::1](float32[:, ::1], int32[::1], int32[::1], float32[::1], float32[::1])")
+def predicted_codes(weights: Any, indptr: Any, features: Any, values: Any, intercepts: Any) -> Any:
+    """Predict the pseudo labels of rows, which are CSR arrays, by linear learners, (n, k)."""
+    U, row_codes = np.empty((len(indptr) - 1, len(intercepts))), np.empty(len(intercepts), weights.dtype)
+    for row in range(len(U)):
+        row_codes[:] = 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            value, feature = values[entry], features[entry]
+            for j in range(len(row_codes)):
+                row_codes[j] += value * weights[feature, j]
+        U[row] = row_codes + intercepts
+    return U
 
 
 def _code_entries(labels: IntArray, n_components: int) -> tuple[IntArray, FloatArray]:
     """Compute the pseudo labels, (n, 2), and the signs of labels; with one pseudo label, (n, 1)."""
     parts = range(min(_HALVES, n_components))
     widths = np.array([(n_components + part) // len(parts) for part in parts], np.int64)
-    entries: tuple[IntArray, FloatArray] = _hash_codes(labels.astype(np.int64, copy=False), widths)
-    return entries
+    columns, signs = np.empty((len(labels), len(parts)), np.int64), np.empty((len(labels), len(parts)))
+    _hash_codes(labels.astype(np.int64, copy=False), widths, columns, signs)
+    return columns, signs
 
 
 def encode(Y: AnyMatrix, n_components: int) -> FloatArray:

@@ -32,6 +32,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.extreme import postings
+from labelrace.extreme.kernels import kernel
 from labelrace.linear.versioned_rows import VersionedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -280,15 +281,33 @@ def derive(state: State) -> Derived:
     return Derived(*_solved(state), state.scale, VersionedRows.of(state.sums))
 
 
+@kernel("void(float64[:, ::1], float64[:, ::1], float64[::1], float64, float64, float32[:, ::1], float64[::1])")
+def write_queries(U: Any, inverse: Any, mean: Any, rows: Any, scale: Any, weights: Any, norms: Any) -> None:
+    """Compute the weights and norms of rows with these predicted codes, which are written.
+
+    ``inverse``, ``mean``, ``rows`` and ``scale`` are those of `Derived`.
+    """
+    n, k = U.shape
+    centred, solved = np.empty(k), np.empty(k)
+    for row in range(n):
+        square, constant = 0.0, 1.0 / rows
+        for j in range(k):
+            centred[j], solved[j] = U[row, j] - mean[j], 0.0
+        for i in range(k):
+            for j in range(k):
+                solved[j] += centred[i] * inverse[i, j]
+        for j in range(k):
+            square += solved[j] * centred[j]
+            constant -= solved[j] * mean[j]
+            weights[row, j] = scale * solved[j]
+        weights[row, k], norms[row] = scale * constant, np.sqrt(max(square, 0.0) + 1.0 / rows)
+
+
 def queries(derived: Derived, U: FloatArray) -> Queries:
     """Prepare the scoring of rows with these predicted codes."""
-    centred = U - derived.mean
-    solved = centred @ derived.inverse
-    weights = np.empty((len(U), U.shape[1] + 1), np.float32)
-    weights[:, :-1] = derived.scale * solved
-    weights[:, -1] = derived.scale * (1.0 / derived.rows - solved @ derived.mean)
-    norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", solved, centred), 0.0) + 1.0 / derived.rows)
-    return Queries(weights, norms)
+    prepared = Queries(np.empty((len(U), U.shape[1] + 1), np.float32), np.empty(len(U)))
+    write_queries(U, *derived[:4], *prepared)
+    return prepared
 
 
 def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -34,6 +34,9 @@ N_QUERIED_FEATURES = 4
 N_INDEXED_FEATURES = 8
 """Features of a row, the rarest, whose postings its labels are added to."""
 
+ROWS = "Tuple((int32[::1], int32[::1], float32[::1], int32[::1]))"
+"""Type of rows, as kernels take them: CSR arrays, and the row of ``extra_precision`` of each non-zero."""
+
 # Number of labels up to which the decoder alone finds good candidates, and there are no postings.
 _MAX_LABELS_WITHOUT_POSTINGS = 2048
 
@@ -96,7 +99,7 @@ def merged(one: Any, other: Any) -> Any:
     return VersionedRows.taking(np.take_along_axis(joint, filled_first, axis=1))
 
 
-@kernel
+@kernel()
 def _rarest_of_row(extra_precision: Any, rows: Any, row: Any, n_features: Any, least: Any, rarest: Any) -> None:
     """Find the features of a row with the least precision gained, but more than ``least``; -1 where there are fewer.
 
@@ -129,7 +132,7 @@ def _rarest_of_row(extra_precision: Any, rows: Any, row: Any, n_features: Any, l
         n_found = min(n_found + 1, count)
 
 
-@kernel
+@kernel()
 def labels_from_postings(lists: Any, extra_precision: Any, rows: Any, row: Any) -> Any:
     """List the labels in the postings of a row's rarest features, the newest of each first; -1 for none."""
     queried = np.empty(N_QUERIED_FEATURES, np.int64)
@@ -142,7 +145,7 @@ def labels_from_postings(lists: Any, extra_precision: Any, rows: Any, row: Any) 
     return offered.ravel()
 
 
-@kernel
+@kernel(f"int64[:, ::1](float64[:, ::1], {ROWS})")
 def _rarest(extra_precision: Any, rows: Any) -> Any:
     """Find the rarest features of each row, for its labels, (n, N_INDEXED_FEATURES); -1 where there are fewer."""
     rarest = np.empty((len(rows[0]) - 1, N_INDEXED_FEATURES), np.int64)
@@ -151,7 +154,7 @@ def _rarest(extra_precision: Any, rows: Any) -> Any:
     return rarest
 
 
-@kernel
+@kernel("void(int32[:, ::1], int64[:, ::1], int32[::1], int32[::1], float64[::1])")
 def _insert_labels(lists: Any, rarest: Any, indptr: Any, labels: Any, values: Any) -> None:
     """Insert the labels of rows, in their order, at the front of the postings of the rows' rarest features.
 

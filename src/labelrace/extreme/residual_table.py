@@ -37,6 +37,8 @@ from labelrace.extreme.kernels import kernel
 from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
+# Types of kernels' arguments: the table, and what `_room` makes.
+_TABLE, _CHANGES = "float32[:, ::1]", "uint32[::1], uint32[::1], float32[::1], float32[::1]"
 # Seeds of the hash functions of labels and features; those of the codes are 1 and 2.
 _LABEL_SEED, _FEATURE_SEED = 3, 4
 # Mask of the bits that are the owner's tag, and the bits of the weight, nearly 0, of a slot that was just taken over.
@@ -91,11 +93,15 @@ def learn(
     """
     Z, precision = as_rows(Z), precision.copy()
     columns = Z.indices if columns is None else columns
-    for block in _blocks(Z, labels.shape[1]):
+    blocks = _blocks(Z, labels.shape[1])
+    # One for all blocks: the system takes longer to provide memory than the loops to write to it.
+    most = max((Z.indptr[block.stop] - Z.indptr[block.start] for block in blocks), default=0)
+    changes = _room(int(most) * labels.shape[1])
+    for block in blocks:
         rows = Z.indptr[block.start : block.stop + 1], Z.indices, Z.data
         of_block = labels[block], decoder_scores[block], targets[block]
-        changes = read_all((table,), _find_changes, *rows, *of_block, precision, columns)
-        table = _changed(table, *changes)
+        n_changes = read_all((table,), _find_changes, *rows, *of_block, precision, columns, *changes)
+        table = _changed(table, n_changes, *changes)
     return table
 
 
@@ -105,16 +111,23 @@ def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
     return [slice(first, min(first + size, Z.shape[0])) for first in range(0, Z.shape[0], size)]
 
 
-def _changed(table: VersionedRows, slots: IntArray, tags: Array, steps: Array, before: Array) -> VersionedRows:
-    """Add steps to the weights of slots, of which ``before`` are those now."""
-    return table.changed(slots, before[:, None], _add_steps, slots, tags, steps, before)
+def _room(size: int) -> tuple[Array, Array, Array, Array]:
+    """Make arrays for changes of the table: slots, tags, steps, and the weights now."""
+    return np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.float32), np.empty(size, np.float32)
+
+
+def _changed(table: VersionedRows, n: int, slots: Array, tags: Array, steps: Array, before: Array) -> VersionedRows:
+    """Make the first ``n`` of some changes; what the table keeps is copied."""
+    slots, before = slots[:n].copy(), before[:n].copy()
+    return table.changed(slots, before[:, None], _add_steps, slots, tags[:n], steps[:n], before)
 
 
 def added(table: VersionedRows, features: IntArray, labels: IntArray, weights: Array) -> VersionedRows:
     """Add weights of single pairs of a feature and a label; where they collide, the largest takes the slot over."""
     order = np.argsort(np.abs(weights), kind="stable")
     pairs = features[order], labels[order], weights[order].astype(np.float32)
-    return _changed(table, *read_all((table,), _find_additions, *pairs))
+    changes = _room(len(order))
+    return _changed(table, read_all((table,), _find_additions, *pairs, *changes), *changes)
 
 
 def weights_of(table: VersionedRows, features: IntArray, labels: IntArray) -> Array:
@@ -143,7 +156,7 @@ def merged(one: Any, other: Any) -> Any:
     return VersionedRows.taking(whole.view(np.float32)[:, None])
 
 
-@kernel
+@kernel()
 def _hash_of_pair(feature_hash: Any, label_hash: Any) -> Any:
     """Hash a pair by the hashes of both: its last bits are the tag, its first ones give the slot."""
     # With the sum alone, two labels that collide for one feature would collide for all.
@@ -153,13 +166,13 @@ def _hash_of_pair(feature_hash: Any, label_hash: Any) -> Any:
     return np.uint32(bits ^ np.uint32(bits >> np.uint32(12)))
 
 
-@kernel
+@kernel()
 def _slot(bits: Any, n_slots: Any) -> Any:
     """Compute the slot of a pair from its hash."""
     return np.uint32((np.uint64(bits) * n_slots) >> np.uint64(32))
 
 
-@kernel
+@kernel()
 def _read_slots(table: Any, features: Any, labels: Any, slots: Any, tags: Any, raw: Any) -> None:
     """Compute the slots and tags of all pairs of a row's features and candidates, and read the slots as bits."""
     n_slots, width = np.uint64(len(table)), len(labels)
@@ -176,7 +189,7 @@ def _read_slots(table: Any, features: Any, labels: Any, slots: Any, tags: Any, r
         raw[i] = table[np.uint64(slots[i])]
 
 
-@kernel
+@kernel()
 def _add_up(raw: Any, tags: Any, values: Any, sums: Any) -> None:
     """Add the weights of slots that a row's pairs own, times the row's values, to ``sums``."""
     weights, width = raw.view(np.float32), len(sums)
@@ -187,7 +200,7 @@ def _add_up(raw: Any, tags: Any, values: Any, sums: Any) -> None:
             sums[c] += values[z] * (weights[i] if is_owned else np.float32(0.0))
 
 
-@kernel
+@kernel()
 def add_weights(table: Any, features: Any, values: Any, labels: Any, sums: Any) -> None:
     """Add the weights of a row's candidates, times the row's values, to ``sums``."""
     size = len(features) * len(labels)
@@ -196,7 +209,7 @@ def add_weights(table: Any, features: Any, values: Any, labels: Any, sums: Any) 
     _add_up(raw, tags, values, sums)
 
 
-@kernel
+@kernel()
 def _sum_slots(table: Any, indptr: Any, features: Any, values: Any, labels: Any) -> Any:
     """Sum the weights of the candidates of rows, (n, c), times the rows' values; rows are CSR arrays."""
     sums = np.zeros(labels.shape, np.float32)
@@ -206,7 +219,7 @@ def _sum_slots(table: Any, indptr: Any, features: Any, values: Any, labels: Any)
     return sums
 
 
-@kernel
+@kernel()
 def _step_sizes(precision: Any, columns: Any, values: Any) -> Any:
     """Add the squares of a block's values to the precision of their columns, and divide the values by it."""
     for entry in range(len(values)):
@@ -217,7 +230,10 @@ def _step_sizes(precision: Any, columns: Any, values: Any) -> Any:
     return steps
 
 
-@kernel
+@kernel(
+    f"int64({_TABLE}, int32[::1], int32[::1], float32[::1], int64[:, ::1], float32[:, ::1], float64[:, ::1],"
+    f"float64[::1], int32[::1], {_CHANGES})"
+)
 def _find_changes(
     table: Any,
     indptr: Any,
@@ -228,8 +244,12 @@ def _find_changes(
     targets: Any,
     precision: Any,
     columns: Any,
+    changed: Any,
+    owners: Any,
+    steps: Any,
+    before: Any,
 ) -> Any:
-    """List the slots that a block of rows changes, with their tags, steps and weights before.
+    """List the slots that a block of rows changes; return how many there are.
 
     Parameters
     ----------
@@ -242,6 +262,8 @@ def _find_changes(
         Candidates, their scores without the table, and 1, 0 or NaN.
     precision, columns : arrays
         As for `learn`; the precision is updated by the block.
+    changed, owners, steps, before : arrays
+        To be written: slots, tags, steps and weights before.
     """
     bits, (n_rows, width) = table.reshape(-1).view(np.uint32), decoder_scores.shape
     start, stop = indptr[0], indptr[n_rows]
@@ -252,9 +274,6 @@ def _find_changes(
     known, chosen, sums = np.empty(width, np.int64), np.empty(width, labels.dtype), np.empty(width, np.float32)
     # Unsigned, as Numba checks whether signed indices are negative, which takes time.
     wrong, errors = np.empty(width, np.uint64), np.empty(width, np.float32)
-    room = (stop - start) * width
-    changed, owners = np.empty(room, np.uint32), np.empty(room, np.uint32)
-    steps, before = np.empty(room, np.float32), np.empty(room, np.float32)
     n_changed = np.uint64(0)
     for row in range(n_rows):
         first, last, total = indptr[row], indptr[row + 1], 0.0
@@ -285,16 +304,15 @@ def _find_changes(
                 steps[n_changed], before[n_changed] = step, weights[i]
                 # Slots with a larger weight of another pair are not changed.
                 n_changed += np.uint64((abs(step) > _TAKEOVER_SHARE * abs(weights[i])) | (is_owned & (step != 0)))
-    return changed[:n_changed], owners[:n_changed], steps[:n_changed], before[:n_changed]
+    return np.int64(n_changed)
 
 
-@kernel
-def _find_additions(table: Any, features: Any, labels: Any, weights: Any) -> Any:
+@kernel()
+def _find_additions(
+    table: Any, features: Any, labels: Any, weights: Any, slots: Any, tags: Any, steps: Any, before: Any
+) -> Any:
     """List the slots that weights of single pairs change, with their tags, these weights, and those before."""
-    bits, n_slots, n_changed = table.reshape(-1).view(np.uint32), np.uint64(len(table)), 0
-    raw, shape = np.empty(len(features), np.uint32), len(features)
-    slots, tags, steps = np.empty(shape, np.uint32), np.empty(shape, np.uint32), np.empty(shape, np.float32)
-    before = raw.view(np.float32)
+    bits, n_slots, n_changed, raw = table.reshape(-1).view(np.uint32), np.uint64(len(table)), 0, before.view(np.uint32)
     for i in range(len(features)):
         pair = _hash_of_pair(hash32(features[i], _FEATURE_SEED), hash32(labels[i], _LABEL_SEED))
         slot, tag = _slot(pair, n_slots), np.uint32(pair & _TAG_BITS)
@@ -302,10 +320,10 @@ def _find_additions(table: Any, features: Any, labels: Any, weights: Any) -> Any
         raw[n_changed] = bits[np.uint64(slot)]
         is_owned = (raw[n_changed] & _TAG_BITS) == tag
         n_changed += is_owned | (abs(weights[i]) > _TAKEOVER_SHARE * abs(before[n_changed]))
-    return slots[:n_changed], tags[:n_changed], steps[:n_changed], before[:n_changed]
+    return n_changed
 
 
-@kernel
+@kernel(f"void({_TABLE}, {_CHANGES})")
 def _add_steps(table: Any, slots: Any, tags: Any, steps: Any, before: Any) -> None:
     """Add steps to slots; those that are taken over start from 0. Of several that take one over, the last gets it."""
     weights, owners = table.reshape(-1), before.view(np.uint32)

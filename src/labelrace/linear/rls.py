@@ -115,7 +115,7 @@ class Gathered(NamedTuple):
         """Return the column of each non-zero; a single row has one in each. None where rows are dense."""
         if isinstance(self.columns, slice):
             return None
-        return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1])
+        return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1], dtype=np.int32)
 
 
 # --- The update by a block of rows ------------------------------------------------------------------------------------

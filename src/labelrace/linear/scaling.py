@@ -300,7 +300,8 @@ def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = Non
 def _damped(values: FloatArray) -> FloatArray:
     """Damp values, so that the tenth occurrence adds less than the first; what is missing is zero."""
     damped = np.copysign(np.log1p(np.abs(values)), values)
-    return np.nan_to_num(damped, nan=0.0) if np.isnan(damped.sum()) else damped
+    # One NaN makes the sum NaN, which differs from itself.
+    return np.nan_to_num(damped, nan=0.0) if (total := np.add.reduce(damped)) != total else damped
 
 
 def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
@@ -336,13 +337,12 @@ def _unit_norm_rows(X: AnyMatrix, kinds: FeatureKinds, dtype: np.dtype[np.floati
         data = _damped(data)
     starts = sparse.indptr[:-1]
     counts = sparse.indptr[1:] - starts
-    is_filled = counts > 0
-    if not is_filled.all():
-        starts, counts = starts[is_filled], counts[is_filled]
+    if not np.logical_and.reduce(counts):
+        starts, counts = starts[counts > 0], counts[counts > 0]
     if len(starts):
         lengths = np.sqrt(np.add.reduceat(data * data, starts))
         # Rows whose squares underflow to zero are not scaled.
-        lengths[lengths == 0.0] = 1.0
+        lengths += lengths == 0.0
         data = data / lengths.repeat(counts)
     scaled = with_values(sparse, data.astype(dtype, copy=False))
     # Copied, as SciPy is slow to find it out.
