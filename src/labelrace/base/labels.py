@@ -61,8 +61,8 @@ def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = Fa
     Known names that are not there are absent labels.
     """
     known = schema.label_names
-    # Plain arrays, which most are, need not be asked for names.
-    is_plain = type(Y) is np.ndarray and Y.ndim == 2
+    # Plain matrices, which most are, need not be asked for names.
+    is_plain = type(Y) in (np.ndarray, scipy.sparse.csr_array) and Y.ndim == 2
     sets = None if is_plain else naming.label_sets(Y, named=known is not None)
     if sets is not None:
         if known is None:

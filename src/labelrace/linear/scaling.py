@@ -24,7 +24,7 @@ and half the time; its error of 1e-7 is small beside the noise of the data.
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, isnan
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ import scipy.sparse
 from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
-from labelrace.base.sparse import as_rows, dense, with_values
+from labelrace.base.sparse import as_rows, dense, entry_rows, with_values
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -300,7 +300,8 @@ def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = Non
 def _damped(values: FloatArray) -> FloatArray:
     """Damp values, so that the tenth occurrence adds less than the first; what is missing is zero."""
     damped = np.copysign(np.log1p(np.abs(values)), values)
-    return np.nan_to_num(damped, nan=0.0) if np.isnan(damped.sum()) else damped
+    # One NaN makes the sum NaN.
+    return np.nan_to_num(damped, nan=0.0) if isnan(damped.sum()) else damped
 
 
 def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
@@ -331,23 +332,11 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
 def _unit_norm_rows(X: AnyMatrix, kinds: FeatureKinds, dtype: np.dtype[np.floating]) -> AnyMatrix:
     """Damp the values of sparse rows and scale the rows to unit norm."""
     sparse = as_rows(kinds.design(X))
-    data = sparse.data
-    if not kinds.all_nominal:
-        data = _damped(data)
-    starts = sparse.indptr[:-1]
-    counts = sparse.indptr[1:] - starts
-    is_filled = counts > 0
-    if not is_filled.all():
-        starts, counts = starts[is_filled], counts[is_filled]
-    if len(starts):
-        lengths = np.sqrt(np.add.reduceat(data * data, starts))
-        # Rows whose squares underflow to zero are not scaled.
-        lengths[lengths == 0.0] = 1.0
-        data = data / lengths.repeat(counts)
-    scaled = with_values(sparse, data.astype(dtype, copy=False))
-    # Copied, as SciPy is slow to find it out.
-    scaled.has_canonical_format = sparse.has_canonical_format
-    return scaled
+    data, rows = sparse.data if kinds.all_nominal else _damped(sparse.data), entry_rows(sparse)
+    lengths = np.sqrt(np.bincount(rows, weights=data * data, minlength=sparse.shape[0]))
+    # Rows whose squares underflow to zero are not scaled.
+    lengths[lengths == 0.0] = 1.0
+    return with_values(sparse, (data / lengths[rows]).astype(dtype, copy=False))
 
 
 def reset(state: ScalingState, features: IntArray) -> ScalingState:
