@@ -133,37 +133,51 @@ class _WorkArrays(NamedTuple):
 
 
 def _learn_block(
-    work: _WorkArrays, alpha: float, z: AnyMatrix, errors: Array, recent: IntArray, sparse_block: Any
+    work: _WorkArrays,
+    alpha: float,
+    z: AnyMatrix,
+    h: Array,
+    scores: Array | None,
+    recent: IntArray,
+    sparse_block: Any,
+    *,
+    binary: bool,
 ) -> None:
-    """Update the arrays by a block of rows; ``recent`` are the targets with a precision of their own."""
+    """Update the arrays by a block of rows; ``recent`` are the targets with a precision of their own.
+
+    ``scores`` are those of the rows before they are learned, if they are known.
+    """
+    errors = h - (z @ work.weights + work.intercepts if scores is None else scores)
+    if binary:
+        # Neither scores beyond their target, below 0 or above 1, nor labels that are not known have an error.
+        errors = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
+        # One NaN makes the sum NaN.
+        if isnan(np.add.reduce(errors, axis=None)):
+            errors[np.isnan(h)] = 0.0
     block = sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)
-    if not len(recent):
-        _learn_group(work, 0, alpha, block, errors)
-        return
-    apart = work._replace(weights=work.weights.take(recent, axis=1), intercepts=work.intercepts[recent])
-    _learn_group(work, 0, alpha, block, errors)
-    _learn_group(apart, 1, alpha, block, errors[:, recent])
-    work.weights[:, recent], work.intercepts[recent] = apart.weights, apart.intercepts
-
-
-def _learn_group(work: _WorkArrays, group: int, alpha: float, block: Any, errors: Array) -> None:
-    """Update the arrays of targets that share a precision: 0 for that of all labels, 1 for that of recent ones."""
-    precision = alpha + work.extra_precision[block.touched, group]
-    variance = 1.0 / precision
-    intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
-    M = block.gram(variance)
-    M += M.dtype.type(intercept_variance)
-    M.flat[:: len(M) + 1] += 1.0
-    inverse = blocks.inverse_of(M)
-    marginal = blocks.marginal_precision(precision, block.quadratic(inverse), block.squares)
-    work.extra_precision[block.touched, group] = marginal - alpha
-    # The share of the intercepts' variance that remains, which is not less than if the rows were independent.
-    remaining = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
-    remaining = max(remaining, 1.0 / (1.0 + len(M) * intercept_variance))
-    work.intercept_extra_precision[group] = 1.0 / intercept_variance / remaining - INTERCEPT_PRECISION
-    solution = inverse @ errors
-    block.add_transposed(work.weights, variance, solution)
-    np.add(work.intercepts, intercept_variance * np.add.reduce(solution, axis=0), out=work.intercepts)
+    groups = [(work.weights, work.intercepts, errors)]
+    if len(recent):
+        # Recent labels are learned apart, and then replace what the others' precision has made of them.
+        groups.append((work.weights.take(recent, axis=1), work.intercepts[recent], errors[:, recent]))
+    for group, (weights, intercepts, lacking) in enumerate(groups):
+        precision = alpha + work.extra_precision[block.touched, group]
+        variance = 1.0 / precision
+        intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
+        M = block.gram(variance)
+        M += M.dtype.type(intercept_variance)
+        M.flat[:: len(M) + 1] += 1.0
+        inverse = blocks.inverse_of(M)
+        marginal = blocks.marginal_precision(precision, block.quadratic(inverse), block.squares)
+        work.extra_precision[block.touched, group] = marginal - alpha
+        # The share of the intercepts' variance that remains, which is not less than if the rows were independent.
+        remaining = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
+        remaining = max(remaining, 1.0 / (1.0 + len(M) * intercept_variance))
+        work.intercept_extra_precision[group] = 1.0 / intercept_variance / remaining - INTERCEPT_PRECISION
+        solution = inverse @ lacking
+        block.add_transposed(weights, variance, solution)
+        np.add(intercepts, intercept_variance * np.add.reduce(solution, axis=0), out=intercepts)
+    if len(recent):
+        work.weights[:, recent], work.intercepts[recent] = groups[1][:2]
 
 
 # --- The bank ---------------------------------------------------------------------------------------------------------
@@ -391,11 +405,9 @@ class RLS(Bank[RLSState]):
                     keep = 0.5 ** (z.shape[0] / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
-                if start or scores is None:
-                    scores = z @ work.weights
-                    scores += work.intercepts
-                errors = self._errors(H[start : start + size], scores[:size])
-                _learn_block(work, state.alpha, z, errors, recent, sparse_block)
+                known = None if start or scores is None else scores[:size]
+                h = H[start : start + size]
+                _learn_block(work, state.alpha, z, h, known, recent, sparse_block, binary=self.binary)
         # Errors of labels are at most 1: if anything is not finite, the intercepts are not.
         blocks.check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
         decay = max(state.decay * kept, _MIN_DECAY**2)
@@ -411,17 +423,6 @@ class RLS(Bank[RLSState]):
             weights=replaced_rows(state.weights, touched, work.weights, weights),
             extra_precision=replaced_rows(state.extra_precision, touched, after, extra_precision),
         )
-
-    def _errors(self, targets: Array, scores: Array) -> Array:
-        """Compute what scores lack; those of labels neither beyond their target nor where that is not known."""
-        errors: Array = targets - scores
-        if not self.binary:
-            return errors
-        errors = np.where(targets > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
-        # One NaN makes the sum NaN.
-        if isnan(np.add.reduce(errors, axis=None)):
-            errors[np.isnan(targets)] = 0.0
-        return errors
 
     def _with_recent_labels(self, state: RLSState, H: Array) -> RLSState:
         """Make targets that are other than 0 for the first time recent labels, in a new group if it is time."""
