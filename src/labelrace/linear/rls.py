@@ -173,7 +173,7 @@ def _learn_block(
         remaining = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
         remaining = max(remaining, 1.0 / (1.0 + len(M) * intercept_variance))
         work.intercept_extra_precision[group] = 1.0 / intercept_variance / remaining - INTERCEPT_PRECISION
-        solution = inverse @ lacking
+        solution = np.dot(inverse, lacking)
         block.add_transposed(weights, variance, solution)
         np.add(intercepts, intercept_variance * np.add.reduce(solution, axis=0), out=intercepts)
     if len(recent):
