@@ -8,6 +8,7 @@ that of ``M⁻¹``.
 from __future__ import annotations
 
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -163,6 +164,22 @@ def check_finite(*arrays: Array) -> None:
     for array in arrays:
         if not (isfinite(array.max(initial=0.0)) and isfinite(array.min(initial=0.0))):
             raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
+
+
+class Gathered(NamedTuple):
+    """Rows without their empty columns, which columns are left, and their weights and extra precision."""
+
+    Z: AnyMatrix
+    columns: IntArray | slice
+    weights: Array
+    extra_precision: FloatArray
+    scores: Array | None = None  # of all rows by these weights, if they are known
+
+    def entry_columns(self) -> IntArray | None:
+        """Return the column of each non-zero; a single row has one in each. None where rows are dense."""
+        if isinstance(self.columns, slice):
+            return None
+        return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1])
 
 
 def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:

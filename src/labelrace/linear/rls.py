@@ -53,7 +53,7 @@ from labelrace.base.growth import Moves
 from labelrace.base.sparse import dense, dense_floats
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling, warm_up
-from labelrace.linear.blocks import DenseBlock, SparseBlock
+from labelrace.linear.blocks import DenseBlock, Gathered, SparseBlock
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.linear.warm_up import ALPHAS, INTERCEPT_PRECISION, Ridge, WarmUp, split_first_batch
@@ -104,22 +104,6 @@ class Derived(NamedTuple):
     intercepts: Array
 
 
-class Gathered(NamedTuple):
-    """Rows without their empty columns, which columns are left, and their weights and extra precision."""
-
-    Z: AnyMatrix
-    columns: IntArray | slice
-    weights: Array
-    extra_precision: FloatArray
-    scores: Array | None = None  # of all rows by these weights, if they are known
-
-    def entry_columns(self) -> IntArray | None:
-        """Return the column of each non-zero; a single row has one in each. None where rows are dense."""
-        if isinstance(self.columns, slice):
-            return None
-        return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1])
-
-
 # --- The update by a block of rows ------------------------------------------------------------------------------------
 
 
@@ -133,28 +117,19 @@ class _WorkArrays(NamedTuple):
 
 
 def _learn_block(
-    work: _WorkArrays,
-    alpha: float,
-    z: AnyMatrix,
-    h: Array,
-    scores: Array | None,
-    recent: IntArray,
-    sparse_block: Any,
-    *,
-    binary: bool,
+    work: _WorkArrays, alpha: float, block: Any, h: Array, scores: Array, recent: IntArray, *, binary: bool
 ) -> None:
-    """Update the arrays by a block of rows; ``recent`` are the targets with a precision of their own.
+    """Update the arrays by a `DenseBlock` or the like; ``recent`` are the targets with a precision of their own.
 
-    ``scores`` are those of the rows before they are learned, if they are known.
+    ``h`` are the targets of its rows, ``scores`` what they are predicted to be.
     """
-    errors = h - (z @ work.weights + work.intercepts if scores is None else scores)
+    errors = h - scores
     if binary:
         # Neither scores beyond their target, below 0 or above 1, nor labels that are not known have an error.
         errors = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
         # One NaN makes the sum NaN.
         if isnan(np.add.reduce(errors, axis=None)):
             errors[np.isnan(h)] = 0.0
-    block = sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)
     groups = [(work.weights, work.intercepts, errors)]
     if len(recent):
         # Recent labels are learned apart, and then replace what the others' precision has made of them.
@@ -405,9 +380,11 @@ class RLS(Bank[RLSState]):
                     keep = 0.5 ** (z.shape[0] / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
-                known = None if start or scores is None else scores[:size]
+                block = sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)
+                if start or scores is None:
+                    scores = z @ work.weights + work.intercepts
                 h = H[start : start + size]
-                _learn_block(work, state.alpha, z, h, known, recent, sparse_block, binary=self.binary)
+                _learn_block(work, state.alpha, block, h, scores[:size], recent, binary=self.binary)
         # Errors of labels are at most 1: if anything is not finite, the intercepts are not.
         blocks.check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
         decay = max(state.decay * kept, _MIN_DECAY**2)
