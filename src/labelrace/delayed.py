@@ -20,9 +20,9 @@ import scipy.sparse
 
 from labelrace.base import naming, parameters
 from labelrace.base.fitted import Fitted
-from labelrace.base.locks import Writable, one_at_a_time
 from labelrace.base.naming import NamedRows
 from labelrace.base.sparse import stacked
+from labelrace.base.threads import Writable, one_at_a_time
 from labelrace.exceptions import UnknownRowError
 from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
 

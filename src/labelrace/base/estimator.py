@@ -27,8 +27,8 @@ from labelrace.base.algorithm import Algorithm
 from labelrace.base.alignment import check_same_algorithm
 from labelrace.base.declared_parameters import DeclaredParameters
 from labelrace.base.fitted import Fitted
-from labelrace.base.locks import Writable, one_writer
 from labelrace.base.schema import Batch, Schema
+from labelrace.base.threads import Writable, one_writer
 from labelrace.base.validation import EstimatorInfo
 from labelrace.exceptions import GrowthError, MergeError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike

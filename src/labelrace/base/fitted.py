@@ -73,7 +73,7 @@ class Fitted:
     def grow(self, schema: Schema) -> Fitted:
         """Return the model extended to the features and labels of a wider schema."""
         old = self.schema
-        if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
+        if schema.n_features == old.n_features and schema.n_labels == old.n_labels:
             return self
         successor = self.or_successor(schema)
         if successor is not self:
@@ -85,7 +85,7 @@ class Fitted:
 
     def learn(self, batch: Batch) -> Fitted:
         """Grow where a batch brings something new, and learn it."""
-        known = self.grow(batch.schema)
+        known = self if batch.schema is self.schema else self.grow(batch.schema)
         # What has been derived already is passed on, for algorithms that can use it.
         derived = vars(known).get("derived")
         try:

@@ -42,6 +42,7 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
         _refuse_other_rows(named.matrix, n_rows)
         return Labels(named.matrix, naming.as_array(named.names), True, np.dtype(np.int8))
     matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
+    limits.LABELS.check(matrix.shape[1], "y")
     known = matrix.data if scipy.sparse.issparse(matrix) else matrix
     # What a sparse matrix does not store is known to be absent.
     if allow_missing and n_rows and known.size == np.prod(matrix.shape) and np.isnan(known).all():
@@ -61,8 +62,8 @@ def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = Fa
     Known names that are not there are absent labels.
     """
     known = schema.label_names
-    # Plain arrays, which most are, need not be asked for names.
-    is_plain = type(Y) is np.ndarray and Y.ndim == 2
+    # Plain matrices, which most are, need not be asked for names.
+    is_plain = type(Y) in (np.ndarray, scipy.sparse.csr_array) and Y.ndim == 2
     sets = None if is_plain else naming.label_sets(Y, named=known is not None)
     if sets is not None:
         if known is None:
@@ -84,6 +85,8 @@ def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = Fa
             f"y has {n_labels} labels, but the model has learned with {n_known}, which have names: give new ones names "
             "too, by a data frame, by sets of names, or by add_labels."
         )
+    if n_labels > n_known:
+        limits.LABELS.check(n_labels, "y")
     names = known if columns_of_y is None else naming.as_array(columns_of_y)
     return Labels(matrix, names, scipy.sparse.issparse(matrix), matrix.dtype)
 
@@ -127,7 +130,6 @@ def _sparse_labels(Y: Any, allow_missing: bool) -> AnyMatrix:
     reason = why_malformed(Y)
     if reason:
         raise ValueError(f"y is not a valid sparse matrix: {reason}.")
-    limits.LABELS.check(Y.shape[1], "y")
     Y = canonical(Y)
     if Y.dtype.kind not in "biuf" or not (Y.data == 1).all():
         Y = Y.copy()

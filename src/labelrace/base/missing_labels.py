@@ -32,9 +32,6 @@ def find(Y: AnyMatrix) -> Places | None:
 
 def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
     """Leave out the rows of which nothing is known."""
-    if type(Y) is np.ndarray and len(Y) == 1 and Y[0, 0] == Y[0, 0]:
-        # Of a single row, the first label mostly tells.
-        return X, Y
     missing = find(Y)
     if missing is None:
         return X, Y

@@ -89,15 +89,14 @@ def _is_canonical(X: Any, schema: Schema) -> bool:
     if (kind is not csr_array and kind is not np.ndarray) or schema.feature_names is not None:
         return False
     shape = X.shape
-    if len(shape) != 2 or shape[1] != schema.n_features or not schema.kinds.all_numeric:
+    kinds = schema.kinds
+    if len(shape) != 2 or 0 in shape or shape[1] != len(kinds.n_values) or not kinds.all_numeric or X.dtype != _FLOAT:
         return False
-    if kind is not csr_array:
-        return X.dtype == _FLOAT and shape[0] > 0 and _is_small(X)
-    if X.indices.dtype != _INDEX:
+    if kind is np.ndarray:
+        return _is_small(X)
+    if X.indices.dtype != _INDEX or why_malformed(X) or not X.has_canonical_format:
         return False
-    if why_malformed(X) or not X.has_canonical_format or not len(X.indices) == len(X.data) == X.indptr[-1]:
-        return False
-    return _is_clean_float(X)
+    return len(X.indices) == len(X.data) == X.indptr[-1] and _is_small(X.data)
 
 
 def known_rows(X: Any, schema: Schema, estimator: EstimatorInfo) -> AnyMatrix:

@@ -8,6 +8,7 @@ that of ``M⁻¹``.
 from __future__ import annotations
 
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -29,6 +30,8 @@ _MAX_CHOLESKY_ROWS = 48
 class DenseBlock:
     """Dense rows; all columns are touched.
 
+    Products are by `numpy.dot`, which of a single row is several times as fast as the operator.
+
     Attributes
     ----------
     z : (n, m) array
@@ -42,7 +45,7 @@ class DenseBlock:
     def __init__(self, z: Array) -> None:
         self.z = z
         self.touched: IntArray | slice = slice(None)
-        self.squares = np.einsum("ij,ij->j", z, z).astype(float)
+        self.squares = np.add.reduce(z * z, axis=0).astype(float)
 
     def gram(self, variance: FloatArray) -> Array:
         """Compute ``Z D⁻¹ Zᵀ`` with the variances of the columns that are touched."""
@@ -52,11 +55,11 @@ class DenseBlock:
 
     def quadratic(self, inverse: Array) -> FloatArray:
         """Compute ``diag(Zᵀ M⁻¹ Z)`` for the columns that are touched."""
-        return np.einsum("ij,ij->j", self.z, inverse @ self.z).astype(float)
+        return np.add.reduce(self.z * np.dot(inverse, self.z), axis=0).astype(float)
 
     def add_transposed(self, out: Array, variance: FloatArray, right: Array) -> None:
         """Add ``D⁻¹ Zᵀ right`` to an array of all columns."""
-        out += (self.z * variance.astype(self.z.dtype)).T @ right
+        out += np.dot((self.z * variance.astype(self.z.dtype)).T, right)
 
 
 class SparseBlock:
@@ -161,6 +164,22 @@ def check_finite(*arrays: Array) -> None:
     for array in arrays:
         if not (isfinite(array.max(initial=0.0)) and isfinite(array.min(initial=0.0))):
             raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
+
+
+class Gathered(NamedTuple):
+    """Rows without their empty columns, which columns are left, and their weights and extra precision."""
+
+    Z: AnyMatrix
+    columns: IntArray | slice
+    weights: Array
+    extra_precision: FloatArray
+    scores: Array | None = None  # of all rows by these weights, if they are known
+
+    def entry_columns(self) -> IntArray | None:
+        """Return the column of each non-zero; a single row has one in each. None where rows are dense."""
+        if isinstance(self.columns, slice):
+            return None
+        return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1], dtype=np.int32)
 
 
 def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:

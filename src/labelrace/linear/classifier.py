@@ -150,11 +150,13 @@ class LabelRace(BankAlgorithm[State]):
         scales = None if derived is None else derived.learners.scales
         gathered = self.bank.gather(learners, scaling.transform(learners.scaling, X, scales))
         some = monitoring.sample(Y.shape)
+        are_all = isinstance(some, slice)
         # Slicing sparse rows is slow, even a slice of all rows.
-        sampled = gathered.Z if isinstance(some, slice) else gathered.Z[some]
-        scores = np.asarray(sampled @ gathered.weights)
+        scores = np.asarray((gathered.Z if are_all else gathered.Z[some]) @ gathered.weights)
         scores += learners.intercepts.astype(scores.dtype)
         monitor = monitoring.observe(state.monitor, scores, Y[some])
+        if are_all:
+            gathered = gathered._replace(scores=scores)
         is_drift = self.detects_drift and monitor.drift is not state.monitor.drift and drift.is_found(monitor.drift)
         if is_drift:
             monitor = monitor._replace(drift=drift.init())

@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import isnan
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ from labelrace.base.growth import Moves
 from labelrace.base.sparse import dense, dense_floats
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling, warm_up
-from labelrace.linear.blocks import DenseBlock, SparseBlock
+from labelrace.linear.blocks import DenseBlock, Gathered, SparseBlock
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.linear.warm_up import ALPHAS, INTERCEPT_PRECISION, Ridge, WarmUp, split_first_batch
@@ -103,21 +104,6 @@ class Derived(NamedTuple):
     intercepts: Array
 
 
-class Gathered(NamedTuple):
-    """Rows without their empty columns, which columns are left, and their weights and extra precision."""
-
-    Z: AnyMatrix
-    columns: IntArray | slice
-    weights: Array
-    extra_precision: FloatArray
-
-    def entry_columns(self) -> IntArray | None:
-        """Return the column of each non-zero; a single row has one in each. None where rows are dense."""
-        if isinstance(self.columns, slice):
-            return None
-        return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1], dtype=np.int32)
-
-
 # --- The update by a block of rows ------------------------------------------------------------------------------------
 
 
@@ -131,21 +117,28 @@ class _WorkArrays(NamedTuple):
 
 
 def _learn_block(
-    work: _WorkArrays, alpha: float, z: AnyMatrix, h: Array, recent: IntArray, sparse_block: Any, *, binary: bool
+    work: _WorkArrays, alpha: float, block: Any, h: Array, scores: Array, recent: IntArray, *, binary: bool
 ) -> None:
-    """Update the arrays by a block of rows; ``recent`` are the targets with a precision of their own."""
-    errors = h - z @ work.weights
-    errors -= work.intercepts
+    """Update the arrays by a `DenseBlock` or the like; ``recent`` are the targets with a precision of their own.
+
+    ``h`` are the targets of its rows, ``scores`` what they are predicted to be.
+    """
+    errors = h - scores
     if binary:
         # Neither scores beyond their target, below 0 or above 1, nor labels that are not known have an error.
         errors = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
-        if np.isnan(errors.sum()):
+        # One NaN makes the sum NaN.
+        if isnan(np.add.reduce(errors, axis=None)):
             errors[np.isnan(h)] = 0.0
-    block, steps = (sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)), []
-    for group in range(2 if len(recent) else 1):
+    groups = [(work.weights, work.intercepts, errors)]
+    if len(recent):
+        # Recent labels are learned apart, and then replace what the others' precision has made of them.
+        groups.append((work.weights.take(recent, axis=1), work.intercepts[recent], errors[:, recent]))
+    for group, (weights, intercepts, lacking) in enumerate(groups):
         precision = alpha + work.extra_precision[block.touched, group]
+        variance = 1.0 / precision
         intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
-        M = block.gram(1.0 / precision)
+        M = block.gram(variance)
         M += M.dtype.type(intercept_variance)
         M.flat[:: len(M) + 1] += 1.0
         inverse = blocks.inverse_of(M)
@@ -155,16 +148,11 @@ def _learn_block(
         remaining = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
         remaining = max(remaining, 1.0 / (1.0 + len(M) * intercept_variance))
         work.intercept_extra_precision[group] = 1.0 / intercept_variance / remaining - INTERCEPT_PRECISION
-        solution = inverse @ (errors[:, recent] if group else errors)
-        steps.append((solution, intercept_variance * solution.sum(axis=0), 1.0 / precision))
-    solution, shift, variance = steps[0]
+        solution = np.dot(inverse, lacking)
+        block.add_transposed(weights, variance, solution)
+        np.add(intercepts, intercept_variance * np.add.reduce(solution, axis=0), out=intercepts)
     if len(recent):
-        solution[:, recent], shift[recent] = 0.0, steps[1][1]
-        change = np.zeros((z.shape[1], len(recent)), z.dtype)
-        block.add_transposed(change, steps[1][2], steps[1][0])
-        work.weights[:, recent] += change
-    block.add_transposed(work.weights, variance, solution)
-    np.add(work.intercepts, shift, out=work.intercepts)
+        work.weights[:, recent], work.intercepts[recent] = groups[1][:2]
 
 
 # --- The bank ---------------------------------------------------------------------------------------------------------
@@ -363,19 +351,19 @@ class RLS(Bank[RLSState]):
         if state.extra_precision is not extra_precision:
             gathered = gathered._replace(extra_precision=rows_of(state.extra_precision, gathered.columns))
         kept = self.forgetting_factor(len(H))
-        learned = self._learn_blocks(state, gathered, H, kept, sparse_block)
         scaled = scaling.update(state.scaling, X, kept)
+        learned = self._learn_blocks(state, gathered, H, kept, scaled, sparse_block)
         revised = scaling.with_recent_moments(scaled)
-        if revised is not scaled:
-            learned = _with_rescaled_weights(learned, scaled, revised)
-        return learned._replace(scaling=revised, rows=state.rows + len(H))
+        return learned if revised is scaled else _with_rescaled_weights(learned, revised)
 
-    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, kept: float, sparse_block: Any) -> RLSState:
+    def _learn_blocks(
+        self, state: RLSState, gathered: Gathered, H: Array, kept: float, scaled: ScalingState, sparse_block: Any
+    ) -> RLSState:
         """Learn block by block, on a copy of the columns that are touched: a failure leaves the state as it was.
 
-        ``kept`` is the share of the past that is left after all rows.
+        ``kept`` is the share of the past that is left after all rows, ``scaled`` how columns are scaled then.
         """
-        Z, touched, weights, extra_precision = gathered
+        Z, touched, weights, extra_precision, scores = gathered
         intercepts = state.intercepts.astype(self._dtype), state.intercept_extra_precision.copy()
         work = _WorkArrays(weights.copy(), extra_precision * state.decay, *intercepts)
         recent = np.flatnonzero(state.is_recent_label)
@@ -392,13 +380,19 @@ class RLS(Bank[RLSState]):
                     keep = 0.5 ** (z.shape[0] / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
-                _learn_block(work, state.alpha, z, H[start : start + size], recent, sparse_block, binary=self.binary)
+                block = sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)
+                if start or scores is None:
+                    scores = z @ work.weights + work.intercepts
+                h = H[start : start + size]
+                _learn_block(work, state.alpha, block, h, scores[:size], recent, binary=self.binary)
         # Errors of labels are at most 1: if anything is not finite, the intercepts are not.
         blocks.check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
         decay = max(state.decay * kept, _MIN_DECAY**2)
         after = work.extra_precision
         after /= decay
         return state._replace(
+            scaling=scaled,
+            rows=state.rows + n,
             intercepts=work.intercepts.astype(float),
             intercept_extra_precision=work.intercept_extra_precision,
             decay=decay,
@@ -409,9 +403,10 @@ class RLS(Bank[RLSState]):
 
     def _with_recent_labels(self, state: RLSState, H: Array) -> RLSState:
         """Make targets that are other than 0 for the first time recent labels, in a new group if it is time."""
-        new = np.isinf(state.first_seen) & (H > 0).any(axis=0)
-        if not new.any():
+        is_new = np.isinf(state.first_seen) & (H > 0)
+        if not is_new.any():
             return state
+        new = is_new.any(axis=0)
         first_seen = np.where(new, state.rows, state.first_seen)
         if state.rows - state.recent_since < _RECENT_GROUP_ROWS:
             return state._replace(first_seen=first_seen, is_recent_label=state.is_recent_label | new)
@@ -482,11 +477,12 @@ def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precisio
     return state._replace(**held)  # type: ignore[arg-type]
 
 
-def _with_rescaled_weights(state: RLSState, before: ScalingState, after: ScalingState) -> RLSState:
-    """Rescale the weights of columns whose scaling has been corrected, so that scores stay the same."""
+def _with_rescaled_weights(state: RLSState, after: ScalingState) -> RLSState:
+    """Correct the scaling, and rescale the weights of columns where it changes, so that scores stay the same."""
+    before = state.scaling
     is_wrong = after.sum_squares != before.sum_squares
     if not is_wrong.any():
-        return state
+        return state._replace(scaling=after)
     scales = scaling.scale(before)
     ratio = np.where(is_wrong, scaling.scale(after) / scales, 1.0)
     shift = np.where(is_wrong, (after.mean - before.mean) / scales, 0.0)
@@ -497,4 +493,4 @@ def _with_rescaled_weights(state: RLSState, before: ScalingState, after: Scaling
     weights[m:] *= 1.0 - is_wrong.mean()
     # The weights of these columns are not certain any more.
     extra_precision[:m][is_wrong], extra_precision[m:] = 0.0, 0.0
-    return state._replace(weights=weights, extra_precision=extra_precision, intercepts=intercepts)
+    return state._replace(scaling=after, weights=weights, extra_precision=extra_precision, intercepts=intercepts)

@@ -24,8 +24,8 @@ and half the time; its error of 1e-7 is small beside the noise of the data.
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import Annotated, Any, NamedTuple
+from math import isfinite, isnan
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -33,7 +33,8 @@ import scipy.sparse
 from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
-from labelrace.base.sparse import as_rows, dense, with_values
+from labelrace.base.moments import merge_moments
+from labelrace.base.sparse import as_rows, dense, entry_rows, with_values
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -126,9 +127,8 @@ def _count_filled(X: AnyMatrix) -> tuple[int, int]:
 
 def has_become_dense(state: ScalingState) -> bool:
     """Return whether data that was taken for sparse is mostly filled now."""
-    n_cells = state.recent_rows * len(state.kinds.n_values)
-    is_filled = state.recent_nonzeros > _DENSE_SHARE * n_cells
-    return not state.is_dense and state.recent_rows >= _MIN_RECENT_ROWS and is_filled
+    is_filled = state.recent_nonzeros > _DENSE_SHARE * state.recent_rows * len(state.kinds.n_values)
+    return is_filled and state.recent_rows >= _MIN_RECENT_ROWS and not state.is_dense
 
 
 def n_columns(state: ScalingState) -> int:
@@ -141,26 +141,28 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
     if not state.is_dense:
         return _with_recent_counts(state, *_count_filled(X))
     X = dense(state.kinds.design(X))
-    is_first = not state.rows.any()
+    n, is_first = len(X), not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
-        if np.isnan(mean).any():
+        if isnan(mean.sum()):
             # Missing values count as the mean so far, and so change nothing.
             X = np.where(np.isnan(X), np.where(state.rows > 0, state.mean, _known_means(X)), X)
             mean, squares = _moments(X)
-        _, recent_mean, recent_sum_squares = _pooled(
-            state.recent_rows, state.recent_mean, state.recent_sum_squares, len(X), mean, squares
+        recent_rows, recent_mean, recent_sum_squares = merge_moments(
+            state.recent_rows, state.recent_mean, state.recent_sum_squares, n, mean, squares
         )
+        has_enough, variance = state.rows >= MIN_ROWS, state.sum_squares / np.maximum(state.rows, 1.0)
         if is_first:
             X = _without_first_outliers(X)
             mean, squares = _moments(X)
         else:
-            most = np.where(state.rows >= MIN_ROWS, OUTLIER**2 * state.sum_squares / np.maximum(state.rows, 1.0), 0.0)
-            if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
+            most = np.where(has_enough, OUTLIER**2 * variance, 0.0)
+            if ((np.maximum(squares / n, np.square(mean - state.mean)) > most) & (most > 0)).any():
                 # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
                 mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
-        moments = _pooled(state.rows * forgetting, state.mean, state.sum_squares * forgetting, len(X), mean, squares)
-        is_constant = (state.rows >= MIN_ROWS) & (state.sum_squares <= (CONSTANT * state.mean) ** 2 * state.rows)
+        before = state.rows * forgetting, state.mean, state.sum_squares * forgetting
+        moments = merge_moments(*before, len(X), mean, squares)
+        is_constant = has_enough & (variance <= np.square(CONSTANT * state.mean))
         if is_constant.any():
             moments = _with_restarted_columns(state, X, np.flatnonzero(is_constant), moments)
         rows, mean, square = moments
@@ -170,18 +172,10 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
         rows=rows,
         mean=mean,
         sum_squares=square,
-        recent_rows=state.recent_rows + len(X),
+        recent_rows=recent_rows,
         recent_mean=recent_mean,
         recent_sum_squares=recent_sum_squares,
     )
-
-
-def _pooled(
-    before: Any, mean: FloatArray, square: FloatArray, n: Any, batch_mean: FloatArray, batch_square: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Pool the moments of two parts about their common mean (Chan, Golub and LeVeque, 1979)."""
-    rows, step = before + n, batch_mean - mean
-    return rows + np.zeros_like(mean), mean + step * (n / rows), square + batch_square + step**2 * (before * n / rows)
 
 
 def _with_recent_counts(state: ScalingState, n_rows: int, n_nonzeros: int) -> ScalingState:
@@ -228,7 +222,7 @@ def with_recent_moments(state: ScalingState) -> ScalingState:
     The running moments of such a column were wrong, or are out of date, and would scale its values to nearly zero.
     Nothing changes before there are enough recent rows.
     """
-    if not state.is_dense or state.recent_rows < _MIN_RECENT_ROWS:
+    if state.recent_rows < _MIN_RECENT_ROWS or not state.is_dense:
         return state
     none, recent_mean = np.zeros_like(state.mean), state.recent_mean
     variance = state.recent_sum_squares / state.recent_rows
@@ -283,8 +277,6 @@ def _known_means(X: FloatArray) -> FloatArray:
 
 def scale(state: ScalingState) -> FloatArray:
     """Compute what the columns' deviations from their means are divided by; empty for sparse data."""
-    if not state.is_dense:
-        return state.sum_squares
     spread = np.sqrt(state.sum_squares / np.maximum(state.rows, 1.0))
     # A constant column becomes zero.
     return np.where(spread > CONSTANT * np.abs(state.mean), spread, np.inf) * state.sqrt_n_columns
@@ -300,8 +292,8 @@ def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = Non
 def _damped(values: FloatArray) -> FloatArray:
     """Damp values, so that the tenth occurrence adds less than the first; what is missing is zero."""
     damped = np.copysign(np.log1p(np.abs(values)), values)
-    # One NaN makes the sum NaN, which differs from itself.
-    return np.nan_to_num(damped, nan=0.0) if (total := np.add.reduce(damped)) != total else damped
+    # One NaN makes the sum NaN.
+    return np.nan_to_num(damped, nan=0.0) if isnan(damped.sum()) else damped
 
 
 def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
@@ -332,22 +324,11 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
 def _unit_norm_rows(X: AnyMatrix, kinds: FeatureKinds, dtype: np.dtype[np.floating]) -> AnyMatrix:
     """Damp the values of sparse rows and scale the rows to unit norm."""
     sparse = as_rows(kinds.design(X))
-    data = sparse.data
-    if not kinds.all_nominal:
-        data = _damped(data)
-    starts = sparse.indptr[:-1]
-    counts = sparse.indptr[1:] - starts
-    if not np.logical_and.reduce(counts):
-        starts, counts = starts[counts > 0], counts[counts > 0]
-    if len(starts):
-        lengths = np.sqrt(np.add.reduceat(data * data, starts))
-        # Rows whose squares underflow to zero are not scaled.
-        lengths += lengths == 0.0
-        data = data / lengths.repeat(counts)
-    scaled = with_values(sparse, data.astype(dtype, copy=False))
-    # Copied, as SciPy is slow to find it out.
-    scaled.has_canonical_format = sparse.has_canonical_format
-    return scaled
+    data, rows = sparse.data if kinds.all_nominal else _damped(sparse.data), entry_rows(sparse)
+    lengths = np.sqrt(np.bincount(rows, weights=data * data, minlength=sparse.shape[0]))
+    # Rows whose squares underflow to zero are not scaled.
+    lengths[lengths == 0.0] = 1.0
+    return with_values(sparse, (data / lengths[rows]).astype(dtype, copy=False))
 
 
 def reset(state: ScalingState, features: IntArray) -> ScalingState:

@@ -104,7 +104,7 @@ class _Store:
 class VersionedRows:
     """A two-dimensional array that is never changed: replacing some rows returns a new one, at little cost.
 
-    A ``with`` of the lock and its body are on one line, for the reason given in `labelrace.base.locks.one_at_a_time`.
+    A ``with`` of the lock and its body are on one line, for the reason given in `labelrace.base.threads.one_at_a_time`.
 
     Examples
     --------

@@ -26,8 +26,8 @@ from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.growth import Moves
 from labelrace.base.linalg import TIE, is_even_or_more
-from labelrace.base.locks import one_writer
 from labelrace.base.schema import Schema
+from labelrace.base.threads import one_writer
 from labelrace.decisions.calibration import soft_clip
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm

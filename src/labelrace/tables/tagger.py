@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from labelrace.base import model_file, parameters
-from labelrace.base.locks import Writable, one_at_a_time
 from labelrace.base.registry import make_model
+from labelrace.base.threads import Writable, one_at_a_time
 from labelrace.exceptions import MergeError
 from labelrace.tables import merge, tagger_file
 from labelrace.tables.column_kinds import Column
