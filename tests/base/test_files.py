@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import labelrace
 from labelrace import RACEClassifier
 from labelrace.base.files import atomic_file, write_atomic
 
@@ -80,25 +79,6 @@ def test_a_writer_that_fails_or_is_interrupted(tmp_path):
             write_half(error)
         assert path.read_bytes() == b"old"
         assert list(tmp_path.iterdir()) == [path]
-
-
-def test_models_are_saved_whole_or_not_at_all(tmp_path, monkeypatch):
-    def fail(*_args, **_kwargs):
-        raise OSError("the cable came out")
-
-    path = tmp_path / "model"
-    X, Y = np.eye(6), np.eye(6)[:, :4]
-    model = RACEClassifier(random_state=0).fit(X, Y)
-    model.save(path)
-    expected = model.decision_function(X)
-    model.partial_fit(X, 1 - Y)
-    for name in ("replace", "fsync"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, name, fail)
-            with pytest.raises(OSError, match="the cable came out"):
-                model.save(path)
-        assert list(tmp_path.iterdir()) == [path]
-        np.testing.assert_array_equal(labelrace.load(path).decision_function(X), expected)
 
 
 @posix

@@ -15,6 +15,7 @@ from scipy import sparse
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.labels import check_label_matrix, first_labels, next_labels
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 
 LABELS = hnp.arrays(np.int8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 1))
 # A busy machine is slow now and then.
@@ -22,10 +23,6 @@ QUICK = settings(max_examples=50, deadline=None)
 KINDS = ["dense", "csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
 DTYPES = [bool, np.int8, np.uint16, np.int64, np.float32, np.float64]
 KNOWN = np.array(["a", "b"], dtype=object)
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 @QUICK

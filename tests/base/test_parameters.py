@@ -1,4 +1,4 @@
-"""Checks of single parameters, one by one; tests/models tries them where they are used."""
+"""Checks of single parameters, one by one; test_refused.py tries them where they are used."""
 
 from __future__ import annotations
 

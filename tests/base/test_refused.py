@@ -21,6 +21,7 @@ from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
 
 LABELS = list("abcdef")
+PREDICTING = ("predict", "decision_function", "predict_proba", "predict_labels", "predict_top")
 
 
 def changed(array, value):
@@ -37,15 +38,9 @@ def text_in(X, column):
 
 WRONG_Y = {
     "2": (lambda X, Y: (X, changed(Y, 2)), "y must hold 0 and 1, got 2"),
-    "-1": (lambda X, Y: (X, changed(Y, -1)), "y must hold 0 and 1, got -1"),
-    "2.0": (lambda X, Y: (X, changed(Y, 2.0)), "y must hold 0 and 1, got 2"),
     "half": (lambda X, Y: (X, changed(Y, 0.5)), "y must hold 0 and 1, got 0.5: continuous"),
-    "infinity": (lambda X, Y: (X, changed(Y, np.inf)), "y must hold 0 and 1, got inf"),
     "NaN": (lambda X, Y: (X, changed(Y, np.nan)), "y contains NaN.*leave out rows.*'race'"),
-    "sparse 2": (lambda X, Y: (X, sparse.csr_array(changed(Y, 2))), "y must hold 0 and 1, got 2"),
-    "sparse -1": (lambda X, Y: (X, sparse.coo_matrix(changed(Y, -1))), "y must hold 0 and 1, got -1"),
     "sparse half": (lambda X, Y: (X, sparse.csc_array(changed(Y, 0.5))), "y must hold 0 and 1, got 0.5"),
-    "sparse NaN": (lambda X, Y: (X, sparse.csr_matrix(changed(Y, np.nan))), "y contains NaN"),
     "sparse complex": (lambda X, Y: (X, sparse.csr_array(Y * 1j)), "y must hold 0 and 1, got values of type complex"),
     "sparse 1-d": (lambda X, Y: (X, sparse.coo_array(Y[:, 0])), "y must have two dimensions.*got 1"),
     "text": (lambda X, Y: (X, np.where(Y, "yes", "no")), "y must hold 0 and 1, got text or objects.*set of names"),
@@ -61,6 +56,7 @@ WRONG_Y = {
         lambda X, Y: (X, [{"a"}] * (len(Y) - 1)),
         "X and y must have the same number of rows|labels learned so far have no",
     ),
+    "a name twice": (lambda X, Y: (X, pd.DataFrame(Y, columns=list("abcdea"))), "Label names must be distinct"),
     "1-d": (lambda X, Y: (X, Y[:, 0]), r"y must have two dimensions.*use y.reshape\(-1, 1\)"),
     "series": (lambda X, Y: (X, pd.Series(Y[:, 0])), r"y must have two dimensions.*use y.reshape\(-1, 1\)"),
     "3-d": (lambda X, Y: (X, Y[None]), "y must have two dimensions.*got 3"),
@@ -162,9 +158,9 @@ def test_feature_names_must_stay(data):
 def test_wrong_rows_are_not_predicted_either(data, wrong, match):
     X, Y = data
     model = RACEClassifier(random_state=0).fit(X, Y)
-    for predict in (model.predict, model.decision_function, model.predict_proba):
+    for predict in (getattr(model, use) for use in PREDICTING):
         expect_refusal(model, lambda predict=predict: predict(wrong(X, Y)[0]), match)
-    expect_refusal(model, lambda: model.predict(X[:, :3]), "X has 3 features")
+        expect_refusal(model, lambda predict=predict: predict(X[:, :3]), "X has 3 features")
 
 
 @pytest.mark.parametrize("learner", ["sgd", "ridge", SGDClassifier()], ids=str)
@@ -183,9 +179,7 @@ def test_only_naive_bayes_takes_missing_values(data, learner, convert):
     assert np.isfinite(naive.decision_function(holes)).all()
 
 
-@pytest.mark.parametrize(
-    "use", ["predict", "decision_function", "predict_proba", "add_labels", "save", "encoder_", "decoder_", "merge"]
-)
+@pytest.mark.parametrize("use", [*PREDICTING, "add_labels", "save", "encoder_", "decoder_", "merge"])
 def test_nothing_works_before_learning(data, use, tmp_path):
     X, Y = data
     model = RACEClassifier()
@@ -231,7 +225,6 @@ A, B = np.linspace(-1, 1, 12).reshape(6, 2), np.array([0.1, -0.2])
 WRONG = {
     # Words.
     "method": ({"method": "cls"}, "method must be one of 'classification', 'regression', got 'cls'"),
-    "method None": ({"method": None}, "method must be one of .*, got None"),
     "encoding": ({"encoding": "random"}, "encoding must be one of 'fixed', 'adaptive', got 'random'"),
     "start": ({"start": "empty"}, "start must be one of 'full', 'first_batch', got 'empty'"),
     "zero_score": ({"zero_score": 1}, "zero_score must be one of 'absent', 'present', got 1"),
@@ -247,15 +240,10 @@ WRONG = {
     "no number": ({"n_components": None}, "n_components must be .*, got None"),
     "too many": ({"n_components": 7}, "n_components must be at most the number of labels, 6, got 7"),
     "ridge": ({"ridge": -0.1}, "ridge must be a number of at least 0.*, got -0.1"),
-    "ridge NaN": ({"ridge": np.nan}, "ridge must be .*, got nan"),
-    "ridge infinite": ({"ridge": np.inf}, "ridge must be .*, got inf"),
-    "ridge text": ({"ridge": "1"}, "ridge must be .*, got '1'"),
     "forgetting 0": ({"forgetting": 0}, "forgetting must be a number above 0 and at most 1.*, got 0"),
     "forgetting above 1": ({"forgetting": 1.01}, "forgetting must be .*, got 1.01"),
-    "forgetting negative": ({"forgetting": -0.5}, "forgetting must be .*, got -0.5"),
-    "iterations": ({"iterations": 0}, "iterations must be a whole number of at least 1.*, got 0"),
+    "iterations": ({"iterations": 2.7}, r"iterations must be a whole number of at least 1.*, got 2\.7"),
     "random_state text": ({"random_state": "dice"}, "random_state must be .*, got 'dice'"),
-    "random_state negative": ({"random_state": -1}, "random_state must be .*, got -1"),
     # Encoders.
     "no pair": ({"projection": A}, r"projection must be a pair \(A, b\)"),
     "a number": ({"projection": 3}, r"projection must be a pair \(A, b\)"),
@@ -282,6 +270,7 @@ WRONG = {
         {"learner": LogisticRegression()},
         "learner must be .*that has partial_fit and predict, got LogisticRegression",
     ),
+    "no predict": ({"learner": StandardScaler()}, "that has partial_fit and predict, got StandardScaler"),
     "pipeline": ({"learner": make_pipeline(StandardScaler(), Perceptron())}, "that has partial_fit"),
     "class of banks": ({"learner": SGD, "method": "regression"}, "that has partial_fit"),
     "sgd": ({"learner": "sgd"}, "learner must be made for classification, got 'sgd', which is for method='regression'"),
@@ -325,26 +314,45 @@ WRONG = {
 def test_wrong_parameters_are_named_when_learning_starts(data, parameters, match):
     X, Y = data
     model = RACEClassifier(**parameters)
-    before = dict(vars(model))
     for learn in (model.partial_fit, model.fit):
-        with pytest.raises(ValueError, match=match):
-            learn(X, Y)
-        assert vars(model) == before
-
-
-@pytest.mark.parametrize(("parameters", "match"), WRONG.values(), ids=WRONG)
-def test_fit_with_parameters_made_wrong_keeps_what_was_learned(data, parameters, match):
-    X, Y = data
+        expect_refusal(model, lambda learn=learn: learn(X, Y), match)
+    # What was learned before they were made wrong is kept.
     model = RACEClassifier(random_state=0).fit(X, Y)
-    expected = model.predict(X), model.decision_function(X)
+    scores = model.decision_function(X)
     model.set_params(**parameters)
-    before = dict(vars(model))
-    with pytest.raises(ValueError, match=match):
-        model.fit(X, Y)
-    assert vars(model) == before
-    np.testing.assert_array_equal(model.decision_function(X), expected[1])
-    if "zero_score" not in parameters:
-        np.testing.assert_array_equal(model.predict(X), expected[0])
+    expect_refusal(model, lambda: model.fit(X, Y), match)
+    np.testing.assert_array_equal(model.decision_function(X), scores)
+
+
+def test_names_of_columns_that_do_not_exist(data):
+    X, Y = data
+    model = RACEClassifier(categorical_features=["v", "colour", "shape"])
+    with pytest.raises(ValueError, match="categorical_features names columns that X does not have: colour, shape"):
+        model.fit(pd.DataFrame(X, columns=list("vwxyz")), Y)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ridge": 5.0},
+        {"zero_score": "present"},
+        {"method": "regression", "learner": "ridge"},
+        {"projection": (np.ones((6, 2)), np.ones(2))},
+        {"label_names": LABELS},
+    ],
+)
+def test_changed_parameters_need_a_new_start(data, change, tmp_path):
+    X, Y = data
+    model = RACEClassifier(projection=(np.eye(6)[:, :2], np.zeros(2)), random_state=0).fit(X, Y)
+    model.set_params(projection=(np.eye(6)[:, :2], np.zeros(2))).partial_fit(X, Y)
+    before = model.decision_function(X)
+    model.set_params(**change)
+    for call in (lambda: model.partial_fit(X, Y), lambda: model.save(tmp_path / "model")):
+        with pytest.raises(ValueError, match="Parameters were changed after fitting"):
+            call()
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    assert not list(tmp_path.iterdir())
+    assert model.fit(X, Y).decision_function(X).shape == before.shape
 
 
 def test_tags_and_repr_do_not_stumble_over_wrong_parameters():
@@ -352,14 +360,6 @@ def test_tags_and_repr_do_not_stumble_over_wrong_parameters():
         model = RACEClassifier(**parameters)
         assert not model.__sklearn_tags__().input_tags.allow_nan or "learner" not in parameters
         assert repr(model).startswith("RACEClassifier(")
-
-
-def test_names_of_columns_that_do_not_exist(data):
-    X, Y = data
-    frame = pd.DataFrame(X, columns=list("vwxyz"))
-    model = RACEClassifier(categorical_features=["v", "colour", "shape"])
-    with pytest.raises(ValueError, match="categorical_features names columns that X does not have: colour, shape"):
-        model.fit(frame, Y)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, pd.DataFrame])
@@ -382,62 +382,15 @@ def test_nominal_columns_hold_codes_in_every_batch(data, convert, code, bank):
     np.testing.assert_array_equal(model.decision_function(convert(X)), scores)
 
 
-def test_data_frames_of_labels_with_equal_names(data):
+def test_seed_reaches_any_learner(data):
     X, Y = data
-    with pytest.raises(ValueError, match="Label names must be distinct"):
-        RACEClassifier().fit(X, pd.DataFrame(Y, columns=list("abcdea")))
 
-
-def test_ridge_refuses_what_would_fill_the_memory():
-    X = sparse.csr_array((3, 100_000))
-    with pytest.raises(ValueError, match=r"ridge learner keeps an m × m matrix.*use learner='sgd'"):
-        RACEClassifier(method="regression", learner="ridge").fit(X, np.eye(3))
-
-
-RNG = np.random.default_rng(0)
-ROWS, TARGETS = RNG.normal(size=(60, 4)), (RNG.random((60, 6)) < 0.3).astype(int)
-
-
-@pytest.mark.parametrize(
-    "change", [{"ridge": 5.0}, {"zero_score": "present"}, {"method": "regression", "learner": "ridge"}]
-)
-def test_changed_parameters_need_a_new_start(change, tmp_path):
-    model = RACEClassifier(random_state=0).fit(ROWS, TARGETS)
-    before = model.decision_function(ROWS)
-    model.set_params(**change)
-    for call in (lambda: model.partial_fit(ROWS, TARGETS), lambda: model.save(tmp_path / "model")):
-        with pytest.raises(ValueError, match="Parameters were changed after fitting"):
-            call()
-    np.testing.assert_array_equal(model.decision_function(ROWS), before)
-    assert not list(tmp_path.iterdir())
-    assert model.fit(ROWS, TARGETS).decision_function(ROWS).shape == before.shape
-
-
-@pytest.mark.parametrize(
-    "parameters", [{}, {"method": "regression", "learner": "ridge"}, {"method": "regression", "learner": SGD()}]
-)
-def test_values_whose_squares_overflow(parameters):
-    model = RACEClassifier(random_state=0, **parameters).fit(ROWS, TARGETS)
-    before = model.decision_function(ROWS)
-    huge = ROWS.copy()
-    huge[3, 2] = 1e200
-    with pytest.raises(DivergenceError, match="Scale the features"):
-        model.partial_fit(huge, TARGETS)
-    np.testing.assert_array_equal(model.decision_function(ROWS), before)
-
-
-def test_seed_reaches_any_learner():
     def scores(seed):
         model = RACEClassifier(random_state=seed, projection=(np.eye(6)[:, :3], np.zeros(3)), learner=SGDClassifier())
-        return model.fit(ROWS, TARGETS).decision_function(ROWS)
+        return model.fit(X, Y).decision_function(X)
 
     np.testing.assert_array_equal(scores(0), scores(0))
     assert (scores(0) != scores(1)).any()
-
-
-def test_a_learner_must_predict():
-    with pytest.raises(ValueError, match="partial_fit and predict"):
-        BinaryRelevanceClassifier(learner=StandardScaler()).fit(ROWS, TARGETS)
 
 
 @pytest.mark.parametrize(
@@ -454,11 +407,6 @@ def test_a_learner_must_predict():
 def test_settings_of_learners(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_iterations_are_whole():
-    with pytest.raises(ValueError, match=r"iterations must be .*, got 2\.7"):
-        RACEClassifier(iterations=2.7).fit(ROWS, TARGETS)
 
 
 def test_codes_of_a_wider_batch_are_checked_too():
@@ -482,17 +430,6 @@ def test_a_refused_first_batch_draws_nothing(data):
     with pytest.raises(ValueError, match="y must hold 0 and 1"):
         RACEClassifier(random_state=state).fit(X, 2 * Y + 3)
     np.testing.assert_array_equal(state.get_state()[1], before)
-
-
-@pytest.mark.parametrize("change", [{"projection": (np.ones((6, 2)), np.ones(2))}, {"label_names": list("abcdef")}])
-def test_what_the_first_batch_used_cannot_be_changed(data, change, tmp_path):
-    X, Y = data
-    model = RACEClassifier(projection=(np.eye(6)[:, :2], np.zeros(2)), random_state=0).fit(X, Y)
-    model.set_params(projection=(np.eye(6)[:, :2], np.zeros(2))).partial_fit(X, Y)
-    model.set_params(**change)
-    for call in (lambda: model.partial_fit(X, Y), lambda: model.save(tmp_path / "model")):
-        with pytest.raises(ValueError, match="Parameters were changed after fitting"):
-            call()
 
 
 def test_a_score_needs_known_labels(data):

@@ -54,6 +54,8 @@ def test_the_papers_four_have_the_papers_settings(name, variant):
     assert model.learner == (SGD.weka() if model.method == "regression" else NaiveBayes(numeric="binned"))
     assert (model.start, model.zero_score) == ("first_batch", "present")
     assert (model.random_state, model.n_components) == (3, 2)
+    assert model.iterations == 1
+    assert labelrace.make_model("race-cls-adaptive-iter3").iterations == 3
 
 
 def test_unknown_names_are_refused_with_the_known_ones():

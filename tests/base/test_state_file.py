@@ -75,14 +75,6 @@ def test_what_is_read_goes_on_like_what_was_written(path, bank, encoding, start,
     assert twin.get_params() == model.get_params()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_by_its_name(path, name):
-    model = labelrace.make_model(name).fit(X, Y[:, :8])
-    twin = reloaded(model, path)
-    np.testing.assert_array_equal(dense(twin.predict(X)), dense(model.predict(X)))
-    np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
-
-
 def test_missing_values_grown_labels_and_new_nominal_values(path):
     holes = X.copy()
     holes[3:9, 0], holes[5:12, 1], holes[20, 0] = np.nan, np.nan, 7
@@ -164,14 +156,6 @@ def test_models_of_foreign_learners_are_not_saved(path):
     assert not path.exists()
     with pytest.raises(ValueError, match=r"(?s)random_state=.*cannot be saved"):
         RACEClassifier(random_state=np.random.SeedSequence(1)).fit(X, Y).save(path)
-
-
-def test_saving_that_fails_changes_nothing(tmp_path):
-    model = RACEClassifier(random_state=0).fit(X, Y)
-    before = dict(vars(model))
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*models to write mine into: make it first"):
-        model.save(tmp_path / "models" / "mine")
-    assert all(vars(model)[name] is value for name, value in before.items())
 
 
 def test_nothing_is_ever_unpickled(path, monkeypatch):
@@ -343,15 +327,6 @@ def test_whatever_the_bytes_there_is_a_model_or_a_clear_error(tmp_path, content,
     assert str(tmp_path) in message
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_no_array_of_any_model_may_be_missing(path, tmp_path, name):
-    labelrace.make_model(name).fit(X, Y[:, :8]).save(path)
-    whole = path.read_bytes()
-    for tensor in safetensors.numpy.load(whole):
-        with pytest.raises(ModelFileError, match="damaged: its contents do not fit its header"):
-            load_bytes(tmp_path, rewritten(whole, lambda _, tensors, tensor=tensor: tensors.pop(tensor)))
-
-
 def test_what_the_header_tells(content):
     header = header_of(content)
     assert set(header) == {
@@ -364,16 +339,6 @@ def test_what_the_header_tells(content):
     tensors = safetensors.numpy.load(content)
     assert tensors["n_values"].tolist() == [4, 0, 0]
     assert (tensors["label_names.utf8"].tobytes(), tensors["label_names.sizes"].tolist()) == (b"abc", [1, 1, 1])
-
-
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-def test_saving_changes_nothing(path, convert):
-    model = RACEClassifier(random_state=0).partial_fit(convert(X), convert(Y))
-    model.partial_fit(convert(X[:3]), convert(Y[:3]))
-    before = model._fitted
-    model.save(path)
-    assert model._fitted is before
-    assert bool(before.state.decoder.pending) == (convert is sparse.csr_array)
 
 
 def test_what_another_thread_learns_while_saving_is_kept(path):

@@ -5,9 +5,11 @@ import math
 import os
 import subprocess
 import sys
-import tracemalloc
+from functools import partial
 
 import pytest
+from helpers.memory import peak_of
+from helpers.records import lasting
 
 from labelrace.evaluation import experiment, read_run, run
 from labelrace.streams import write_dataset
@@ -59,31 +61,14 @@ def test_ten_times_the_memory(tmp_path):
     assert records[-1]["rows"] == 10 * rows
 
 
-def lasting(records):
-    kept = [{key: value for key, value in one.items() if key not in ("seconds", "memory")} for one in records]
-    return sorted(kept, key=lambda one: (one["model"], one["run"], one.get("batch", math.inf), one["kind"] == "done"))
-
-
-@pytest.fixture
-def stream_files(monkeypatch):
-    """Have files of more than a few bytes streamed rather than loaded."""
-
-    def loads_up_to(size):
-        monkeypatch.setattr(experiment, "_LOADED_BYTES", size)
-
-    return loads_up_to
-
-
 @pytest.mark.parametrize("suffix", [".arff", ".svm", ".xc", ".csv", ".jsonl", ".npz", ".parquet", ".svm.gz"])
-def test_streamed_files_give_what_loaded_ones_give(tmp_path, stream_files, suffix):
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
+def test_streamed_files_give_what_loaded_ones_give(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"new{suffix}"
     density = 0.2 if suffix.startswith((".svm", ".xc")) else None
     write_dataset(SyntheticStream(n_rows=300, n_features=8, n_labels=6, cardinality=2, density=density), path)
     settings = {"source": path, "models": ["race-cls-fixed", "majority"], "batch_size": 50}
     loaded, expected = run(**settings, out=tmp_path / "loaded", jobs=1)
-    stream_files(100)
+    monkeypatch.setattr(experiment, "_LOADED_BYTES", 100)
     for jobs in (1, 2):
         streamed, records = run(**settings, out=tmp_path / str(jobs), jobs=jobs)
         assert lasting(records) == lasting(expected)
@@ -92,8 +77,8 @@ def test_streamed_files_give_what_loaded_ones_give(tmp_path, stream_files, suffi
 
 
 @pytest.mark.parametrize("suffix", [".arff", ".svm", ".csv"])
-def test_the_length_of_a_file_does_not_matter(tmp_path, stream_files, suffix):
-    stream_files(100)
+def test_the_length_of_a_file_does_not_matter(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(experiment, "_LOADED_BYTES", 100)
     X, Y = next(SyntheticStream(n_rows=500, n_features=20, n_labels=4, cardinality=1.5).batches(500))
     peaks = []
     for times in (2, 12):
@@ -101,12 +86,8 @@ def test_the_length_of_a_file_does_not_matter(tmp_path, stream_files, suffix):
         names = (first.feature_names, first.label_names, first.categorical)
         path = tmp_path / f"{times}{suffix}"
         write_dataset(FileStream("long", *names, lambda _, times=times: iter([(X, Y)] * times)), path)
-        tracemalloc.start()
-        try:
-            _, records = run(path, ["negative"], batch_size=500, out=tmp_path / str(times), jobs=1)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-        assert records[-1]["rows"] == 500 * times
+        settings = {"batch_size": 500, "out": tmp_path / str(times), "jobs": 1}
+        peaks.append(peak_of(partial(run, path, ["negative"], **settings)))
+        assert read_run(tmp_path / str(times))[1][-1]["rows"] == 500 * times
     # Loaded, the longer file's features alone would take 0.8 MB more.
     assert peaks[1] < peaks[0] + 0.3 * MEGABYTE

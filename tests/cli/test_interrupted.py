@@ -1,7 +1,6 @@
 """Ctrl-C and kills: files are valid, what was done is kept, and nothing is left running."""
 
 import json
-import math
 import os
 import signal
 import time
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.records import lasting
 
 import labelrace
 from labelrace.base.estimator import OnlineClassifier
@@ -19,12 +19,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="the system ha
 
 SETTINGS = ("-m", "race-cls-fixed", "-m", "majority", "--batch-size", 4, "--runs", 2, "--seed", 2)
 SAID = "Interrupted.\n"
-
-
-def lasting(records):
-    """Return the records in order, without what differs from one time to the next."""
-    kept = [{key: value for key, value in one.items() if key not in ("seconds", "memory")} for one in records]
-    return sorted(kept, key=lambda one: (one["model"], one["run"], one.get("batch", math.inf), one["kind"] == "done"))
 
 
 def size(path):
@@ -125,28 +119,6 @@ def test_killed_while_predicting(start, model_file, tmp_path, suffix):
         assert started.end().status == -signal.SIGKILL
     assert old.read_text() == "old"
     assert not (tmp_path / f"new{suffix}").exists()
-
-
-def test_run_killed_at_any_moment(start, works, files, tmp_path):
-    settings = ("run", files(".arff"), *SETTINGS, "--jobs", 1)
-    works(*settings, "--out", "complete")
-    expected = lasting(read_run("complete")[1])
-    random, records = np.random.default_rng(0), tmp_path / "cut" / "records.jsonl"
-    for kill in range(4):
-        before = size(records)
-        started = start(*settings, "--out", "cut", "--resume")
-        if kill % 4:  # the others are killed while they begin
-            started.wait_until(lambda before=before: size(records) != before)
-        time.sleep(random.uniform(0, 0.2))
-        os.kill(started.pid, signal.SIGINT if kill % 4 == 2 else signal.SIGKILL)
-        ended = started.end()
-        assert ended.status in (-signal.SIGKILL, 130, 0)
-        assert ended.err.startswith("Interrupted. ") if ended.status == 130 else ended.err == ""
-        if (tmp_path / "cut" / "manifest.json").exists():
-            assert all(record in expected for record in lasting(read_run("cut")[1]))
-    works(*settings, "--out", "cut", "--resume")
-    assert lasting(read_run("cut")[1]) == expected
-    assert (tmp_path / "cut" / "report.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,13 @@
 """``labelrace run`` and ``labelrace report``."""
 
 import json
-import math
-import os
 
 import pytest
+from helpers.records import lasting
 
 from labelrace.evaluation import read_run, run
-from labelrace.streams import load_dataset
 
 MODELS = ("-m", "race-cls-fixed", "-m", "negative")
-
-
-def lasting(records):
-    """Return the records in order, without what differs from one time to the next."""
-    kept = [{key: value for key, value in one.items() if key not in ("seconds", "memory")} for one in records]
-    return sorted(kept, key=lambda one: (one["model"], one["run"], one.get("batch", math.inf), one["kind"] == "done"))
 
 
 def strict(text):
@@ -109,16 +101,6 @@ def test_holdout_has_all_models_unless_some_are_named(works, files):
     assert sorted(model["name"] for model in json.loads(out)["models"]) == sorted(model_names())
 
 
-@pytest.mark.parametrize("suffix", [".arff", ".csv", ".jsonl", ".svm", ".npz", ".parquet", ".csv.gz"])
-def test_all_formats_give_the_same(works, files, data, suffix):
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
-    summary = json.loads(works("run", files(suffix), *MODELS, "--batch-size", 40, "--jobs", 1, "--json"))
-    _, expected = run(data, MODELS[1::2], batch_size=40, out="python", jobs=1)
-    mean = sum(one["measures"]["micro_f1"] for one in expected if one["kind"] == "batch" and one["model"] != "negative")
-    assert summary["models"][0]["measures"]["micro_f1"]["mean"] == pytest.approx(mean / 2)
-
-
 @pytest.mark.parametrize("labels", ["2", "y,z", "y_*", "toy.xml"])
 def test_ways_to_tell_the_labels(works, tmp_path, labels):
     names = ("y_1", "y_2") if labels == "y_*" else ("y", "z")
@@ -139,17 +121,3 @@ def test_report(works, files, tmp_path):
     assert sorted(path.name for path in (tmp_path / "paper").iterdir()) == ["report.md", "report.tex"]
     assert "negative" in out
     assert "paper/report.md\n" in out
-
-
-def test_ten_runs_on_enron(works, tmp_path):
-    if "LABELRACE_DATA" not in os.environ:
-        pytest.skip("LABELRACE_DATA does not tell where the datasets are")
-    try:
-        load_dataset("enron")
-    except FileNotFoundError:
-        pytest.skip("there is no enron in LABELRACE_DATA")
-    works("run", "enron", "-m", "race-cls-adaptive", "--runs", 10, "--batch-size", 100, "--jobs", 2, "--out", "out")
-    manifest, records = read_run("out")
-    assert manifest["source"]["labels"] == 53
-    assert sorted(one["run"] for one in records if one["kind"] == "done") == list(range(10))
-    assert len({one["seed"] for one in records if one["kind"] == "batch"}) == 10

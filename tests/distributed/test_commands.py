@@ -8,16 +8,14 @@ import re
 import signal
 from contextlib import contextmanager
 
-import pytest
+import pyarrow as pa
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 import labelrace
 from labelrace.cli.main import app
 from labelrace.distributed import fitting
 from labelrace.streams.demo import demo_tickets
-
-pa = pytest.importorskip("pyarrow")
-from pyarrow import parquet  # noqa: E402
 
 
 def test_train_and_predict_on_a_scheduler(client, tmp_path):

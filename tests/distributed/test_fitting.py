@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dask
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy.sparse import csr_array
 
 import labelrace
+from labelrace.base.sparse import dense
 from labelrace.distributed import evaluate, fit, predict
 from labelrace.distributed.cluster import connect
 from labelrace.distributed.fitting import plan
@@ -17,9 +20,6 @@ from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate as measured
 from labelrace.streams.demo import demo_tickets
 from labelrace.streams.synthetic import SyntheticStream
-
-pa = pytest.importorskip("pyarrow")
-from pyarrow import parquet  # noqa: E402
 
 PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=15, n_labels=12, seed=3).batches(20)]
 WHOLE = np.vstack([X for X, _ in PARTS]), np.vstack([Y.toarray() for _, Y in PARTS])
@@ -118,10 +118,6 @@ def test_the_default_comes_close_and_is_the_same_on_one_worker_and_on_two(client
     # It goes on from what it knows.
     fit(model, PARTS[150:], client=client, rounds=1, shares=2)
     assert model._fitted.state.learners.rows == 4000
-
-
-def dense(Y):
-    return Y.toarray() if hasattr(Y, "toarray") else Y
 
 
 def test_an_interrupt_leaves_the_rounds_that_were_merged(client):

@@ -16,7 +16,9 @@ import dask.bag
 import dask.dataframe
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy.sparse import csr_array
 
 import labelrace
@@ -26,9 +28,6 @@ from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.exceptions import DataFormatError, DistributedError
 from labelrace.streams.demo import demo_tickets
 from labelrace.streams.synthetic import SyntheticStream
-
-pa = pytest.importorskip("pyarrow")
-from pyarrow import parquet  # noqa: E402
 
 PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=15, n_labels=12, seed=3).batches(20)]
 

@@ -1,10 +1,8 @@
-"""What the tests of evaluations share: small data, models that remember what they were asked, reference files."""
+"""What the tests of evaluations share: small data, models that remember what they were asked."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,31 +71,3 @@ def batches() -> Callable[..., list[tuple[Any, Any]]]:
 @pytest.fixture
 def dataset() -> Callable[..., Dataset]:
     return make_dataset
-
-
-@pytest.fixture(scope="session")
-def golden() -> Callable[[str], dict[str, Any]]:
-    """Return reference results, or skip the test."""
-
-    def load(name: str) -> dict[str, Any]:
-        path = Path(os.environ.get("LABELRACE_GOLDEN", ""), f"{name}.npz")
-        if not path.is_file():
-            pytest.skip(f"no {path.name} in the folder LABELRACE_GOLDEN")
-        with np.load(path) as file:
-            return dict(file)
-
-    return load
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Callable[[str], Path]:
-    """Return the path of a real dataset, or skip the test."""
-
-    def find(name: str) -> Path:
-        for folder in filter(None, os.environ.get("LABELRACE_DATA", "").split(os.pathsep)):
-            path = Path(folder, f"{name}.arff")
-            if path.is_file():
-                return path
-        pytest.skip(f"no {name}.arff in the folders of LABELRACE_DATA")
-
-    return find

@@ -1,7 +1,6 @@
 """Many models, many runs."""
 
 import importlib
-import math
 import signal
 import sys
 import time
@@ -9,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.records import lasting
 from scipy.sparse import csr_array
 from sklearn.ensemble import BaggingClassifier
 
@@ -31,12 +31,6 @@ from labelrace.measures import evaluate, expected_calibration_error
 
 needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
 MODELS = ["race-cls-fixed", ("race-cls-adaptive", {"n_components": 4})]
-
-
-def lasting(records):
-    """Return the records in order, without what differs from one time to the next."""
-    kept = [{key: value for key, value in one.items() if key not in ("seconds", "memory")} for one in records]
-    return sorted(kept, key=lambda one: (one["model"], one["run"], one.get("batch", math.inf), one["kind"] == "done"))
 
 
 @pytest.fixture

@@ -267,8 +267,6 @@ def test_label_sets_held_out():
 
 def test_the_default_model_on_label_sets(data):
     model = labelrace.make_model("race", random_state=0)
-    if not hasattr(model, "predict_labels"):
-        pytest.skip("the model has no predict_labels")
     sets = [{data.label_names[label] for label in row.nonzero()[0]} for row in data.Y.toarray()]
     batches = [(data.X[start : start + 20], sets[start : start + 20]) for start in range(0, 60, 20)]
     points = list(prequential(model, batches, measures="all"))

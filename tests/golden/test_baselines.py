@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.prequential import predict_then_learn
 
 import labelrace
 from labelrace.base.sparse import dense
@@ -18,23 +19,12 @@ RUNS = [
 ]
 
 
-def prequential(model, data, batches, method):
-    """Predict every batch but the first, and learn it; return predictions and scores."""
-    predictions, scores = [], []
-    for start, stop in batches:
-        if start:
-            predictions.append(dense(model.predict(data.X[start:stop])))
-            scores.append(getattr(model, method)(data.X[start:stop]))
-        model.partial_fit(data.X[start:stop], data.Y[start:stop])
-    return np.concatenate(predictions), np.concatenate(scores)
-
-
 @pytest.mark.parametrize("name", RUNS)
 def test_binary_relevance(recorded, assert_measures, name):
     """Recorded scores are probabilities; on the datasets of the paper round-off decides the order of saturated ones."""
     golden, data = recorded(f"{name}_OBR")
     model = labelrace.make_model("obr", categorical_features=data.categorical)
-    predictions, probabilities = prequential(model, data, golden["batches"], "predict_proba")
+    predictions, probabilities, _ = predict_then_learn(model, data, int(golden["window"]), "predict_proba")
     np.testing.assert_allclose(probabilities, golden["conf"], rtol=0, atol=1e-8)
     np.testing.assert_array_equal(predictions, golden["bip"])
     assert_measures(golden, dense(data.Y), golden["bip"], probabilities if "synthetic" in name else None)
@@ -43,7 +33,7 @@ def test_binary_relevance(recorded, assert_measures, name):
 @pytest.mark.parametrize("name", RUNS)
 def test_no_labels(recorded, assert_measures, name):
     golden, data = recorded(f"{name}_Negative")
-    predictions, scores = prequential(labelrace.make_model("negative"), data, golden["batches"], "decision_function")
+    predictions, scores, _ = predict_then_learn(labelrace.make_model("negative"), data, int(golden["window"]))
     assert not golden["bip"].any()
     assert not predictions.any()
     assert_measures(golden, dense(data.Y), predictions, scores)

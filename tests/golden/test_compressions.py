@@ -6,10 +6,6 @@ these tests are skipped. Cells whose reference score is within 1e-9 of the thres
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -27,6 +23,7 @@ from labelrace import (
     RidgeClassifier,
 )
 from labelrace.base.linalg import right_singular, top_eigenpairs
+from labelrace.base.sparse import dense_floats
 from labelrace.base.validation import categorical_kinds
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.related.compression import bmad, faie
@@ -38,27 +35,13 @@ CLASSES = {"plst": PLSTClassifier, "cplst": CPLSTClassifier, "faie": FaIEClassif
 SETTINGS = [("emotions", 3), ("emotions", 5), ("CAL500", 8), ("CAL500", 60), ("enron", 6), ("enron", 20)]
 
 
-@cache
-def arrays(dataset):
-    data = labelrace.load_dataset(dataset.lower())
-    return tuple(np.asarray(part.toarray() if hasattr(part, "toarray") else part, float) for part in (data.X, data.Y))
-
-
 @pytest.fixture(scope="session")
-def reference():
+def reference(rival):
     """Return the arrays of a reference file with the dataset's X and Y."""
-    folder = os.environ.get("LABELRACE_RIVALS")
-    if not folder:
-        pytest.skip("LABELRACE_RIVALS does not name the folder of the related systems' reference results")
 
-    def load(name, dataset):
-        path = Path(folder, f"{name}.npz")
-        if not path.is_file():
-            pytest.skip(f"there is no {path.name} in the folder of LABELRACE_RIVALS")
-        try:
-            return dict(np.load(path)), *arrays(dataset)
-        except FileNotFoundError:
-            pytest.skip(f"no {dataset} in the folders of LABELRACE_DATA")
+    def load(name):
+        golden, data = rival(name)
+        return golden, dense_floats(data.X), dense_floats(data.Y)
 
     return load
 
@@ -78,7 +61,7 @@ def assert_scores(found, expected, atol=1e-8):
 @pytest.mark.parametrize("method", CLASSES)
 @pytest.mark.parametrize(("dataset", "k"), SETTINGS)
 def test_the_authors_programs(reference, monkeypatch, method, dataset, k):
-    golden, X, Y = reference(f"lsdr_{method}_{dataset}_k{k}", dataset)
+    golden, X, Y = reference(f"lsdr_{method}_{dataset}_k{k}")
     given = {"selected": golden["selected"]} if method == "cssp" else {}
     model = CLASSES[method].paper(n_components=k, **given)
     in_batches(model, X[golden["train"]], Y[golden["train"]])
@@ -125,7 +108,7 @@ def eigenvalues_read(monkeypatch, module, model):
 
 @pytest.mark.parametrize(("dataset", "k"), [("emotions", 3), ("emotions", 5), ("CAL500", 8)])
 def test_the_wrong_form_of_meka(reference, dataset, k):
-    golden, X, Y = reference(f"meka_plst_{dataset}_k{k}", dataset)
+    golden, X, Y = reference(f"meka_plst_{dataset}_k{k}")
     train, test = golden["train"], golden["test"]
     wrong = PLSTClassifier.meka_form(n_components=k).fit(X[train], Y[train])
     assert_scores(wrong.decision_function(X[test]), golden["scores_numpy"])
@@ -142,7 +125,7 @@ ONLINE = [("emotions", "lam0.1"), ("emotions", "lam10"), ("CAL500", "lam0.1"), (
 def test_test_then_train(reference, method, dataset, penalty):
     """Scores before every batch; the files of CAL500 and enron are in single precision."""
     name = f"online_lsdr_{dataset}" + ("_lam10" if dataset == "enron" else "")
-    golden, X, Y = reference(name, dataset)
+    golden, X, Y = reference(name)
     size, k = int(golden["batch"]), int(golden["k"])
     given = {"uniforms": golden["u"]} if method == "cssp" else {}
     settled = {"penalty": float(penalty.removeprefix("lam")), **given}
@@ -179,7 +162,7 @@ def test_conditional_directions_are_reduced_rank_regression():
 @pytest.mark.parametrize(("dataset", "k"), [("emotions", 4), ("CAL500", 87), ("enron", 25)])
 @pytest.mark.parametrize("decoder", ["omp", "cosamp", "lasso", "pinv"])
 def test_sparse_recovery(reference, decoder, dataset, k):
-    golden, X, Y = reference(f"cs_{dataset}_k{k}", dataset)
+    golden, X, Y = reference(f"cs_{dataset}_k{k}")
     train, test, encoder = golden["train"], golden["test"], golden["encoder"]
     model = in_batches(CompressedSensingClassifier.paper(encoder=encoder, decoder=decoder), X[train], Y[train])
     assert model._fitted.derived.code.sparsity == golden["sparsity"]
@@ -188,7 +171,7 @@ def test_sparse_recovery(reference, decoder, dataset, k):
 
 @pytest.mark.parametrize(("dataset", "k", "share"), [("emotions", 4, 0.47), ("CAL500", 87, 0.45), ("enron", 25, 0.993)])
 def test_matching_pursuit_given_the_codes(reference, dataset, k, share):
-    golden, _, Y = reference(f"cs_{dataset}_k{k}", dataset)
+    golden, _, Y = reference(f"cs_{dataset}_k{k}")
     encoder, s, truth = golden["encoder"], int(golden["sparsity"]), Y[golden["test"]]
     found = matching_pursuit(golden["codes_test_predicted"], encoder, s)
     np.testing.assert_allclose(found, golden["omp_numpy"], rtol=0, atol=1e-10)
@@ -200,7 +183,7 @@ def test_matching_pursuit_given_the_codes(reference, dataset, k, share):
 
 @pytest.mark.parametrize("dataset", ["emotions", "CAL500", "enron"])
 def test_landmarks(reference, dataset):
-    golden, X, Y = reference(f"moplms_{dataset}", dataset)
+    golden, X, Y = reference(f"moplms_{dataset}")
     train, test = golden["train"], golden["test"]
     gram = Y[train].T @ Y[train]
     largest = np.linalg.norm(gram, axis=1).max()
@@ -230,7 +213,7 @@ def assert_stationary(W, gram, penalty):
 
 @pytest.mark.parametrize(("dataset", "k"), [("emotions", 3), ("CAL500", 20), ("enron", 20)])
 def test_canonical_correlations(reference, dataset, k):
-    golden, X, Y = reference(f"kcca_{dataset}_k{k}", dataset)
+    golden, X, Y = reference(f"kcca_{dataset}_k{k}")
     train, test = golden["train"], golden["test"]
     linear = KCCAClassifier.paper(n_components=k, n_random_features=0)
     given = {"frequencies": golden["frequencies"], "phases": golden["phases"]}
@@ -244,7 +227,7 @@ BOOLEAN = [("emotions", 3), ("emotions", 5), ("CAL500", 20), ("enron", 20)]
 
 @pytest.mark.parametrize(("dataset", "k"), BOOLEAN)
 def test_a_greedy_boolean_basis(reference, dataset, k):
-    golden, X, Y = reference(f"bmad_greedy_{dataset}_k{k}", dataset)
+    golden, X, Y = reference(f"bmad_greedy_{dataset}_k{k}")
     train = golden["train"]
     sets, counts = golden["label_sets"].astype(float), golden["label_set_counts"].astype(float)
     options = bmad.candidates(Y[train].T @ Y[train], float(golden["threshold"]))
@@ -257,7 +240,7 @@ def test_a_greedy_boolean_basis(reference, dataset, k):
     model = in_batches(BMaDClassifier(n_components=k, warm_up=2000), X[train], Y[train])
     np.testing.assert_array_equal(model.basis_, golden["basis"])
     # The local search, from any start, is about as good as three runs of MEKA's, which have no seed.
-    meka, _, _ = reference(f"meka_bmad_{dataset}_k{k}", dataset)
+    meka, _, _ = reference(f"meka_bmad_{dataset}_k{k}")
     errors = []
     for seed in range(3):
         basis = options[bmad.local_basis(sets, counts, options, k, np.random.default_rng(seed))]
@@ -268,7 +251,7 @@ def test_a_greedy_boolean_basis(reference, dataset, k):
 
 @pytest.mark.parametrize(("dataset", "k"), BOOLEAN)
 def test_mekas_codes_and_predictions_given_its_basis(reference, dataset, k):
-    golden, X, Y = reference(f"meka_bmad_{dataset}_k{k}", dataset)
+    golden, X, Y = reference(f"meka_bmad_{dataset}_k{k}")
     train, test = golden["train"], golden["test"]
     np.testing.assert_array_equal(bmad.candidates(Y[train].T @ Y[train], 0.5), golden["candidates"])
     categorical = labelrace.load_dataset(dataset.lower()).categorical
@@ -285,7 +268,7 @@ def test_mekas_codes_and_predictions_given_its_basis(reference, dataset, k):
 
 @pytest.mark.parametrize(("dataset", "k"), [("emotions", 6), ("CAL500", 87), ("enron", 53)])
 def test_compressed_labeling(reference, dataset, k):
-    golden, X, Y = reference(f"cl_{dataset}_k{k}", dataset)
+    golden, X, Y = reference(f"cl_{dataset}_k{k}")
     train, test = golden["train"], golden["test"]
     sets, counts = np.unique(Y[train], axis=0, return_counts=True)
     np.testing.assert_array_equal(distil(sets, counts.astype(float)), golden["distilled"])

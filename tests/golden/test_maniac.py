@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from labelrace import MANIACClassifier
+from labelrace.base.sparse import dense_floats
 from labelrace.measures import evaluate
 from labelrace.related.compression.maniac import layer_sizes, outputs, train
 
@@ -13,8 +14,7 @@ from labelrace.related.compression.maniac import layer_sizes, outputs, train
 @pytest.fixture
 def emotions(rival):
     golden, data = rival("maniac_emotions")
-    X, Y = (np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float) for part in (data.X, data.Y))
-    return golden, X, Y
+    return golden, dense_floats(data.X), dense_floats(data.Y)
 
 
 def test_layers_and_level_of_mekas(emotions):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.prequential import predict_then_learn
 
 import labelrace
 from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
@@ -16,32 +17,19 @@ DATASETS = ["emotions", "CAL500", "enron"]
 SINGLE = 2e-6
 
 
-def prequential(model, data, batch, method="decision_function"):
-    """Predict every batch but the first, and learn it; return predictions, scores and the models before each batch."""
-    predictions, scores, before = [], [], []
-    for start in range(0, data.X.shape[0], batch):
-        X, Y = data.X[start : start + batch], data.Y[start : start + batch]
-        if start:
-            predictions.append(dense(model.predict(X)))
-            scores.append(getattr(model, method)(X))
-            before.append(model._fitted)
-        model.partial_fit(X, Y)
-    return np.vstack(predictions), np.vstack(scores), before
-
-
 @pytest.mark.parametrize("name", DATASETS)
 def test_stacks(rival, name):
     golden, data = rival(f"mbr_{name}")
     model = labelrace.make_model("mbr", categorical_features=data.categorical)
     assert isinstance(model, MBRClassifier)
-    predicted, scores, _ = prequential(model, data, int(golden["batch"]))
+    predicted, scores, _ = predict_then_learn(model, data, int(golden["batch"]))
     np.testing.assert_array_equal(predicted, golden["predicted"])
     np.testing.assert_allclose(scores, golden["logodds"], rtol=1e-7, atol=1e-7)
     state = model._fitted.state
     np.testing.assert_array_equal(state.together, golden["table"][1, 1])
     np.testing.assert_array_equal(state.predicted[:, None] - state.together, golden["table"][0, 1])
     first = labelrace.make_model("obr", categorical_features=data.categorical)
-    predicted, scores, _ = prequential(first, data, int(golden["batch"]))
+    predicted, scores, _ = predict_then_learn(first, data, int(golden["batch"]))
     np.testing.assert_array_equal(predicted, golden["base_predicted"])
     np.testing.assert_allclose(scores, golden["base_logodds"], rtol=1e-7, atol=1e-7)
 
@@ -114,7 +102,7 @@ def test_mlknn_counts_with_ties(rival):
 def test_mlknn_online(rival, name, model, form):
     golden, data = rival(f"knn_online_{name}")
     model = labelrace.make_model(model)
-    predicted, scores, before = prequential(model, data, int(golden["batch"]), "predict_proba")
+    predicted, scores, before = predict_then_learn(model, data, int(golden["batch"]), "predict_proba")
     expected = golden[f"mlknn_{form}_scores"]
     np.testing.assert_array_equal(scores.astype(expected.dtype), expected)
     clear = np.abs(expected - 0.5) > 1e-7
@@ -127,7 +115,7 @@ def test_mlknn_online(rival, name, model, form):
 @pytest.mark.parametrize("name", DATASETS)
 def test_multiple_windows(rival, name):
     golden, data = rival(f"knn_online_{name}")
-    predicted, shares, before = prequential(MWCClassifier(), data, int(golden["batch"]))
+    predicted, shares, before = predict_then_learn(MWCClassifier(), data, int(golden["batch"]))
     np.testing.assert_array_equal(shares.astype(np.float32), golden["mwc_scores"])
     np.testing.assert_array_equal(predicted, golden["mwc_predicted"])
     thresholds = [fitted.state.thresholds for fitted in before]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.prequential import predict_then_learn
 
 import labelrace
 from labelrace import EaHTClassifier, ISOUPTreeClassifier, MLHTClassifier
@@ -44,17 +45,6 @@ def splits(monkeypatch):
     return made
 
 
-def prequential(model, data, batch):
-    predictions, scores = [], []
-    for start in range(0, data.X.shape[0], batch):
-        X, Y = data.X[start : start + batch], data.Y[start : start + batch]
-        if start:
-            predictions.append(dense(model.predict(X)))
-            scores.append(model.decision_function(X))
-        model.partial_fit(X, Y)
-    return np.vstack(predictions), np.vstack(scores)
-
-
 def assert_same_splits(made, golden, name):
     """Compare splits; leaves are learned one after the other, so that their order within a batch is another."""
     if f"{name}_splits" in golden:
@@ -70,7 +60,7 @@ def test_hoeffding_trees_of_label_sets(rival, splits, name, form):
     if f"{form}_predicted" not in golden:
         pytest.skip(f"there is no run of {form} on {name}")
     model = MLHTClassifier.moa(**MLHT[form], categorical_features=data.categorical)
-    predicted, _ = prequential(model, data, int(golden["batch"]))
+    predicted, _, _ = predict_then_learn(model, data, int(golden["batch"]))
     np.testing.assert_array_equal(predicted, golden[f"{form}_predicted"])
     assert_same_splits(splits, golden, form)
 
@@ -81,7 +71,7 @@ def test_isoup_trees_with_means(rival, splits, name, form):
     golden, data = rival(f"trees_{name}")
     if f"{form}_predicted" not in golden:
         pytest.skip(f"there is no run of {form} on {name}")
-    predicted, scores = prequential(ISOUPTreeClassifier.moa(**ISOUP[form]), data, int(golden["batch"]))
+    predicted, scores, _ = predict_then_learn(ISOUPTreeClassifier.moa(**ISOUP[form]), data, int(golden["batch"]))
     np.testing.assert_array_equal(predicted, golden[f"{form}_predicted"])
     expected = golden[f"{form}_scores"]
     np.testing.assert_allclose((scores + 1.0) / 2.0, expected, rtol=0, atol=1e-12 if expected.dtype == float else 1e-6)
@@ -92,7 +82,7 @@ def test_ensembles_are_about_as_good(rival):
     """MOA's run was drawn otherwise, and had pruned label sets in the leaves: only its level can be compared."""
     golden, data = rival("trees_emotions")
     batch = int(golden["batch"])
-    predicted, _ = prequential(EaHTClassifier.moa(random_state=0), data, batch)
+    predicted, _, _ = predict_then_learn(EaHTClassifier.moa(random_state=0), data, batch)
     found = evaluate(dense(data.Y)[batch:], predicted, None, measures=["example_accuracy"])["example_accuracy"]
     assert abs(found - golden["eaht_moa_average"][0]) < 0.05
 
@@ -104,7 +94,7 @@ def test_the_forms_of_the_library_are_better(rival, name):
     batch = int(golden["batch"])
     for model, moa in (("mlht", "mlht_majority"), ("isoup", "isoup_mean")):
         if f"{moa}_predicted" in golden:
-            predicted, _ = prequential(labelrace.make_model(model), data, batch)
+            predicted, _, _ = predict_then_learn(labelrace.make_model(model), data, batch)
             ours, theirs = (
                 evaluate(dense(data.Y)[batch:], sets, None, measures=["hamming_loss"])["hamming_loss"]
                 for sets in (predicted, golden[f"{moa}_predicted"])

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
-from labelrace import RACEClassifier
 from labelrace.learners.adapter import Adapter
 
 CLASSIFIERS = [
@@ -59,36 +58,28 @@ def named(estimator):
     return f"{type(estimator).__name__}-{getattr(estimator, 'loss', '')}"
 
 
-@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=named)
-def test_classifiers_one_by_one(estimator):
-    batches = [(X, (H > 0).astype(float)) for X, H in some_batches()]
+def batches_for(bank):
+    return [(X, (H > 0).astype(float) if bank.task == "classification" else H) for X, H in some_batches()]
+
+
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS], ids=named)
+def test_estimators_one_by_one(estimator):
     bank = Adapter(estimator)
-    assert bank.task == "classification"
+    assert bank.task == ("regression" if estimator in REGRESSORS else "classification")
+    batches = batches_for(bank)
     X = batches[0][0]
     got = bank.predict(bank.derive(learned(bank, batches)), X)
     for c in range(3):
         own = clone(estimator)
         for rows, H in batches:
-            own.partial_fit(rows, H[:, c], classes=[0, 1])
+            own.partial_fit(rows, H[:, c], **({} if estimator in REGRESSORS else {"classes": [0, 1]}))
         np.testing.assert_array_equal(got[:, c] > 0, own.predict(X) > 0)
-        if hasattr(own, "predict_proba"):
+        if estimator in REGRESSORS:
+            np.testing.assert_allclose(got[:, c], own.predict(X))
+        elif hasattr(own, "predict_proba"):
             np.testing.assert_allclose(expit(got[:, c]), own.predict_proba(X)[:, 1], atol=1e-12)
         else:
             np.testing.assert_allclose(got[:, c], own.decision_function(X))
-
-
-@pytest.mark.parametrize("estimator", REGRESSORS, ids=named)
-def test_regressors_one_by_one(estimator):
-    batches = list(some_batches())
-    bank = Adapter(estimator)
-    assert bank.task == "regression"
-    X = batches[0][0]
-    got = bank.predict(bank.derive(learned(bank, batches)), X)
-    for c in range(3):
-        own = clone(estimator)
-        for rows, H in batches:
-            own.partial_fit(rows, H[:, c])
-        np.testing.assert_allclose(got[:, c], own.predict(X))
 
 
 def test_classifier_that_tells_only_the_class():
@@ -112,9 +103,7 @@ def test_certain_probabilities_stay_finite():
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS], ids=named)
 def test_old_state_predicts_as_before(estimator):
     bank = Adapter(estimator)
-    batches = list(some_batches())
-    if bank.task == "classification":
-        batches = [(X, (H > 0).astype(float)) for X, H in batches]
+    batches = batches_for(bank)
     X, H = batches[0]
     kept = X.copy(), H.copy()
     state = learned(bank, batches[:1])
@@ -129,22 +118,8 @@ def test_old_state_predicts_as_before(estimator):
 
 
 def test_sparse_features():
-    batches = [(X, (H > 0).astype(float)) for X, H in some_batches()]
     bank = Adapter(BernoulliNB())
+    batches = batches_for(bank)
     sparse = [(scipy.sparse.csr_array(X), H) for X, H in batches]
     dense, got = (bank.predict(learned(bank, kind), kind[0][0]) for kind in (batches, sparse))
     np.testing.assert_allclose(got, dense, atol=1e-9)
-
-
-@pytest.mark.parametrize("estimator", [*CLASSIFIERS[:4], *REGRESSORS], ids=named)
-def test_race_with_any_learner(estimator):
-    """Labels that follow from the features are learned, whatever learns the pseudo labels; guessing gives 0.5."""
-    rng = np.random.default_rng(1)
-    topics = rng.random((400, 3)) < 0.5
-    X = topics + 0.2 * rng.normal(size=(400, 3))
-    Y = np.hstack([topics, ~topics, topics])
-    method = Adapter(estimator).task
-    model = RACEClassifier(method=method, n_components=4, learner=estimator, random_state=0)
-    for start in range(0, 300, 50):
-        model.partial_fit(X[start : start + 50], Y[start : start + 50])
-    assert (model.predict(X[300:]) == Y[300:]).mean() > 0.7

@@ -42,6 +42,24 @@ def test_sparse_targets_are_dense_targets(learn, bank, make):
     np.testing.assert_allclose(sparse, dense, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("name", sorted(set(BANKS) - {"adapter"}))
+def test_nothing_is_written_into(learn, assert_pure, name, make):
+    bank, rng = BANKS[name], np.random.default_rng(2)
+    X = np.column_stack([rng.normal(size=(90, 2)), rng.integers(0, 2, 90), rng.integers(0, 3, 90)])
+    H = (rng.random((90, 3)) < 0.3).astype(float)
+    if bank.skips_missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    state = learn(bank, [0, 0, 2, 3], make(X), H)
+    before = bank.predict(bank.derive(state), make(X))
+    beyond = X.copy()
+    beyond[3] = [1, 1, 0, 4]
+    assert_pure(bank.update, state, make(beyond), H)
+    if bank.why_unmergeable(state, state) is None:
+        assert_pure(bank.merge, state, state)
+    np.testing.assert_array_equal(assert_pure(bank.predict, assert_pure(bank.derive, state), make(X)), before)
+
+
 @pytest.mark.parametrize("bank", sorted(BANKS))
 def test_unmergeable_banks_say_why(bank):
     state = BANKS[bank].init(np.zeros(2, int), 1)

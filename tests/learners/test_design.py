@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 
 KINDS = st.lists(st.sampled_from([0, 2, 2, 3, 5]), min_size=1, max_size=6)
@@ -36,10 +37,6 @@ def naive_design(X, n_values):
         ]
         rows.append(numeric + coded)
     return np.array(rows).reshape(len(X), -1)
-
-
-def dense(matrix):
-    return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
 
 
 @settings(max_examples=80, deadline=None)

@@ -58,33 +58,18 @@ def assert_same(bank, one, other, X):
 @pytest.mark.parametrize("name", BANKS)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_components(name, kind, missing, seed):
-    bank, make = BANKS[name], MAKE[kind]
-    X, H = some_rows(seed)
-    if missing and bank.skips_missing:
-        X[3:6, :3], X[30, 0] = np.nan, np.nan
-    grown = add_targets(bank, learn(bank, bank.init(KINDS, 3), X[:20], H[:20, :3], make), 3, 5)
-    knew = learn(bank, bank.init(KINDS, 5), X[:20], H[:20], make)
-    assert_same(bank, grown, knew, make(X))
-    grown, knew = (learn(bank, state, X[20:], H[20:], make) for state in (grown, knew))
-    assert_same(bank, grown, knew, make(X))
-
-
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("kind", MAKE)
-@pytest.mark.parametrize("name", BANKS)
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_features(name, kind, missing, seed):
+def test_a_grown_bank_is_the_one_that_knew(name, kind, missing, seed):
     bank, make = BANKS[name], MAKE[kind]
     X, H = some_rows(seed)
     if missing and bank.skips_missing:
         X[3:6, :3], X[30, [0, 5, 6]] = np.nan, np.nan
-    grown = add_features(bank, learn(bank, bank.init(KINDS[:KNOWN], 5), X[:20, :KNOWN], H[:20], make), KINDS)
+    more_targets = add_targets(bank, learn(bank, bank.init(KINDS, 3), X[:20], H[:20, :3], make), 3, 5)
+    more_features = add_features(bank, learn(bank, bank.init(KINDS[:KNOWN], 5), X[:20, :KNOWN], H[:20], make), KINDS)
     knew = learn(bank, bank.init(KINDS, 5), X[:20], H[:20], make)
-    assert_same(bank, grown, knew, make(X))
-    grown, knew = (learn(bank, state, X[20:], H[20:], make) for state in (grown, knew))
-    assert_same(bank, grown, knew, make(X))
+    later = learn(bank, knew, X[20:], H[20:], make)
+    for grown in (more_targets, more_features):
+        assert_same(bank, grown, knew, make(X))
+        assert_same(bank, learn(bank, grown, X[20:], H[20:], make), later, make(X))
 
 
 @pytest.mark.parametrize("name", BANKS)

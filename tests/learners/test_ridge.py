@@ -120,15 +120,3 @@ def test_too_many_columns_are_an_error():
         bank.init(np.zeros(20_001, int), 2)
     with pytest.raises(ValueError, match="m × m"):
         bank.init(np.array([30_000]), 2)
-
-
-@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
-def test_update_changes_nothing(learn, assert_pure, make):
-    rng = np.random.default_rng(5)
-    X, H = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
-    bank = Ridge()
-    state = learn(bank, [0] * 3, make(X), H)
-    before = bank.predict(bank.derive(state), make(X))
-    assert_pure(bank.update, state, make(X), H)
-    assert_pure(bank.merge, state, state)
-    np.testing.assert_array_equal(assert_pure(bank.predict, assert_pure(bank.derive, state), make(X)), before)

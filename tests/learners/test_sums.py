@@ -97,15 +97,13 @@ def test_any_order_of_batches_merges_and_growth(seed, cuts, sparse):
     assert_same(read(keeper, states[0]), direct(X, Y, np.ones(40)))
 
 
-def test_nothing_is_written_into():
+def test_nothing_is_written_into(assert_pure):
     (X, Y), keeper = some_rows(2), Sums()
     state = keeper.update(keeper.init(4, 7), X[:20], Y[:20])
-    before = [np.array(part) for part in read(keeper, state)]
-    keeper.update(state, X[20:], Y[20:])
-    keeper.merge(state, state)
-    keeper.decay(state, 0.5)
-    keeper.take(state, Moves({"y": longer(7, 9)}))
-    assert_same(read(keeper, state), before)
+    assert_pure(keeper.update, state, X[20:], Y[20:])
+    assert_pure(keeper.merge, state, state)
+    assert_pure(keeper.decay, state, 0.5)
+    assert_pure(keeper.take, state, Moves({"y": longer(7, 9)}))
 
 
 def test_large_means_lose_no_digits():

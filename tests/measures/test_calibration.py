@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.calibration import calibration_curve
 
-from labelrace.measures import evaluate, expected_calibration_error, measure_names, reliability
+from labelrace.measures import expected_calibration_error, reliability
 from labelrace.measures.calibration import add, empty, merge
 
 
@@ -130,9 +130,3 @@ def test_refusals(Y, P, said):
 def test_bins_are_counted(n_bins):
     with pytest.raises(ValueError, match="n_bins"):
         reliability([[1]], [[0.5]], n_bins)
-
-
-def test_the_named_measures_are_what_they_were():
-    assert len(measure_names("all")) == 19
-    assert len(measure_names("paper")) == 5
-    assert not [name for name in evaluate([[1, 0]], [[1, 0]], [[0.3, 0.1]]) if "calibration" in name]

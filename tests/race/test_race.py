@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from labelrace import RACEClassifier
-from labelrace.base.feature_kinds import FeatureKinds
-from labelrace.base.growth import kinds_of, to_grow
-from labelrace.base.sparse import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
@@ -39,8 +36,8 @@ def some_rows(seed, n=60, n_labels=12):
     return X, Y.astype(float)
 
 
-def learned(race, hyperplanes, X, Y, cuts=(), make=np.array, state=None):
-    state = race.start_from(hyperplanes, KINDS) if state is None else state
+def learned(race, hyperplanes, X, Y, cuts=(), make=np.array):
+    state = race.start_from(hyperplanes, KINDS)
     bounds = [0, *sorted(cuts), len(Y)]
     for start, stop in pairwise(bounds):
         if start < stop:
@@ -80,39 +77,6 @@ def test_merging_is_learning_all(bank, kind, seed, cut):
 
 
 @pytest.mark.parametrize("kind", sorted(MAKE))
-@pytest.mark.parametrize("bank", sorted(BANKS))
-def test_label_that_comes_later(bank, kind):
-    """As if it had been known, and always absent, from the start."""
-    X, Y = some_rows(0, n_labels=14)
-    Y[:30, 12:] = 0
-    rng = np.random.default_rng(1)
-    before, rows = encoder.draw(12, 4, rng), rng.normal(size=(2, 4)) / 4
-    known = encoder.given(np.vstack([before.A, rows]), before.bias + rows.sum(axis=0))
-    race = Race(BANKS[bank])
-    early = learned(race, before, X[:30], Y[:30, :12], [10], MAKE[kind])
-    grown = learned(race, None, X[30:], Y[30:], [20], MAKE[kind], state=race.grow_rows(early, rows))
-    assert_same_model(race, grown, learned(race, known, X, Y, [10, 30, 50]), X)
-
-
-@pytest.mark.parametrize("kind", sorted(MAKE))
-def test_label_that_comes_later_in_the_classifier(kind):
-    X, Y = some_rows(2, n_labels=13)
-    Y[:30, 12] = 0
-    rng = np.random.default_rng(3)
-    A, bias, rows = rng.normal(size=(12, 4)), rng.normal(size=4), rng.normal(size=(1, 4))
-    make = MAKE[kind]
-    later = RACEClassifier(projection=(A, bias)).partial_fit(make(X[:30]), make(Y[:30, :12]))
-    later.add_labels(1, rows).partial_fit(make(X[30:]), make(Y[30:]))
-    known = RACEClassifier(projection=(np.vstack([A, rows]), bias + rows[0]))
-    known.partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
-    np.testing.assert_allclose(later.encoder_, known.encoder_)
-    np.testing.assert_allclose(later.encoder_bias_, known.encoder_bias_)
-    np.testing.assert_allclose(later.decoder_, known.decoder_, atol=1e-10)
-    np.testing.assert_allclose(later.decision_function(X), known.decision_function(X), atol=1e-8)
-    np.testing.assert_array_equal(dense(later.predict(X)), known.predict(X))
-
-
-@pytest.mark.parametrize("kind", sorted(MAKE))
 @pytest.mark.parametrize("encoding", ["fixed", "adaptive"])
 @pytest.mark.parametrize("learner", ["naive_bayes", "ridge", "sgd"])
 def test_single_precision_features(learner, encoding, kind):
@@ -142,29 +106,6 @@ def test_beta_that_is_available_is_beta_solved_again(bank, encoding):
     assert_same_model(race, with_it, without_it, X)
     same = np.array_equal(with_it.encoder.A, state.encoder.A)
     assert same == (encoding == "fixed")
-
-
-@pytest.mark.parametrize("kind", sorted(MAKE))
-@pytest.mark.parametrize("encoding", ["fixed", "adaptive"])
-def test_old_state_is_as_before(encoding, kind):
-    X, Y = some_rows(6)
-    race = Race(NaiveBayes(), encoding, forgetting=0.9)
-    state = learned(race, encoder.draw(12, 4, np.random.default_rng(0)), X[:40], Y[:40], [20], MAKE[kind])
-    before = race.derive(state)
-    race.update(state, MAKE[kind](X[40:]), MAKE[kind](Y[40:]))
-    race.grow_rows(state, np.ones((1, 4)))
-    after = race.derive(state)
-    np.testing.assert_array_equal(after.beta, before.beta)
-    np.testing.assert_array_equal(race.scores(after, X), race.scores(before, X))
-
-
-def test_row_without_pseudo_labels():
-    """Its scores are exactly zero: every label in the paper's program, none by default."""
-    A, bias = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), np.array([-0.5, -0.5])
-    X, Y = np.array([[0.0], [0.1], [5.0], [5.1]] * 5), np.array([[0, 0, 0], [0, 0, 0], [1, 1, 1], [1, 1, 1]] * 5)
-    for model, labels in ((RACEClassifier.paper(projection=(A, bias)), 1), (RACEClassifier(projection=(A, bias)), 0)):
-        model.partial_fit(X, Y)
-        np.testing.assert_array_equal(model.predict(X[:3]), [[labels] * 3, [labels] * 3, [1, 1, 1]])
 
 
 def test_ties_count_as_one():
@@ -243,21 +184,6 @@ def test_rows_without_new_labels_are_learned_as_if_there_were_none(encoding):
     np.testing.assert_allclose(race.derive(grown).beta[:, :9], race.derive(ungrown).beta, atol=1e-9)
     for one, other in zip(grown.learners.moments[:3], ungrown.learners.moments[:3], strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("encoding", ["fixed", "adaptive"])
-@pytest.mark.parametrize("kind", MAKE)
-@pytest.mark.parametrize("bank", GROWING)
-def test_features_that_come_later(bank, kind, encoding):
-    race, make, n_values = Race(GROWING[bank], encoding), MAKE[kind], np.zeros(6, dtype=int)
-    X, Y = late_rows(3)
-    hyperplanes = encoder.draw(12, 4, np.random.default_rng(3))
-    grown = learn_two(race, race.start_from(hyperplanes, n_values[:4]), X[:40, :4], Y[:40], make)
-    grown = race.take(grown, to_grow(grown, kinds_of(grown), FeatureKinds(n_values)))
-    knew = learn_two(race, race.start_from(hyperplanes, n_values), X[:40], Y[:40], make)
-    assert_same(race, grown, knew, make(X))
-    grown, knew = (learn_two(race, state, X[40:], Y[40:], make) for state in (grown, knew))
-    assert_same(race, grown, knew, make(X))
 
 
 # Probabilities.

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from labelrace import BinaryRelevanceClassifier, RBMClassifier
 from labelrace.related import rbm
-from labelrace.related.rbm import hidden, train
+from labelrace.related.rbm import train
 
 
 @pytest.fixture
@@ -78,27 +78,6 @@ def test_odd_rows_by_definition(odd_rows, monkeypatch, n_first, form):
         learners.partial_fit(features[start:stop], Y[start:stop])
     expected = np.clip(learners.decision_function(features), -30, 30)
     np.testing.assert_allclose(model.decision_function(form(X)), expected, rtol=1e-5, atol=1e-7)
-
-
-def test_learners_see_the_hidden_units(rows):
-    X, Y = rows
-    model = RBMClassifier(random_state=0, epochs=5).partial_fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
-    state = model._fitted.state
-    scaled = (X - X[:40].min(axis=0)) / np.ptp(X[:40], axis=0)
-    features = hidden(state.deeper[0], hidden(state.first, scaled))
-    by_hand = BinaryRelevanceClassifier().partial_fit(features[:40], Y[:40]).partial_fit(features[40:], Y[40:])
-    np.testing.assert_allclose(
-        model.decision_function(X), np.clip(by_hand.decision_function(features), -30, 30), rtol=1e-6, atol=1e-8
-    )
-
-
-def test_machines_stay_after_the_first_batch(rows):
-    X, Y = rows
-    model = RBMClassifier(random_state=0, epochs=5).partial_fit(X[:40], Y[:40])
-    before = model._fitted.state
-    after = model.partial_fit(X[40:], Y[40:])._fitted.state
-    np.testing.assert_array_equal(after.first, before.first)
-    np.testing.assert_array_equal(after.deeper, before.deeper)
 
 
 def test_one_layer_and_regressors(rows):

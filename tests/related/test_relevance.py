@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.linear_model import Ridge as SklearnRidge
-from sklearn.linear_model import SGDClassifier
-from sklearn.naive_bayes import BernoulliNB
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier
@@ -30,31 +28,10 @@ def test_labels_do_not_know_of_each_other(bank, categorical):
     np.testing.assert_array_equal(together.predict(X[220:]), expected >= 0)
 
 
-def test_binary_features_as_in_scikit_learn():
-    ours = (
-        BinaryRelevanceClassifier(categorical_features=np.ones(12, bool))
-        .fit(X[:200], Y[:200])
-        .decision_function(X[200:])
-    )
-    for label in range(Y.shape[1]):
-        # The prior is ours: (n_c + 1) / (n + 2).
-        positive = (Y[:200, label].sum() + 1) / 202
-        theirs = BernoulliNB(alpha=1, class_prior=[1 - positive, positive]).fit(X[:200], Y[:200, label])
-        zero, one = theirs.predict_log_proba(X[200:]).T
-        np.testing.assert_allclose(ours[:, label], one - zero, atol=1e-9)
-
-
 def test_regressors_learn_minus_one_and_one():
     ours = BinaryRelevanceClassifier(learner="ridge").fit(X[:200], scipy.sparse.csr_array(Y[:200]))
     theirs = SklearnRidge(alpha=1).fit(X[:200], 2.0 * Y[:200] - 1)
     np.testing.assert_allclose(ours.decision_function(X[200:]), theirs.predict(X[200:]), atol=1e-9)
-
-
-def test_any_estimator():
-    model = BinaryRelevanceClassifier(learner=SGDClassifier(loss="log_loss", random_state=0))
-    for _ in range(5):
-        model.partial_fit(X[:200], Y[:200])
-    assert (model.predict(X[200:]) == Y[200:]).mean() > 0.8
 
 
 def test_many_batches_of_sparse_bytes_equal_dense_ones():

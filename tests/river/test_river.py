@@ -447,19 +447,6 @@ def test_river_is_imported_here_only_and_without_it_the_error_names_the_extra():
     assert "pip install 'labelrace[river]'" in run.stderr
 
 
-def test_a_row_that_cannot_be_learned_takes_no_learned_ones_with_it():
-    model = RiverClassifier(seed=0)
-    for i in range(16):
-        model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
-    for i in range(15):
-        model.learn_one({"a": 1e200 if i == 3 else 1.0}, {"x"})
-    with pytest.raises(DivergenceError, match="Row 20 cannot be learned, and is left out"):
-        model.learn_one({"a": 1.0}, {"x"})
-    assert model.classifier._fitted.state.learners.rows == 31
-    model.learn_one({"a": 1.0}, {"x"})
-    assert model.classifier._fitted.state.learners.rows == 32
-
-
 @pytest.mark.parametrize("first", [True, False])
 def test_a_row_that_cannot_be_learned_costs_that_row_alone(first):
     """Where it is in the first batch or in a later one; the error names it, and the others are learned."""

@@ -1,8 +1,7 @@
-"""Files for the tests of streams: small ones written on the spot, real ones where they are available."""
+"""Small files for the tests of streams, written on the spot."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,30 +19,3 @@ def arff(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Callable[[str], Path]:
-    """Return the path of a real dataset, or skip the test."""
-
-    def find(name: str) -> Path:
-        for folder in filter(None, os.environ.get("LABELRACE_DATA", "").split(os.pathsep)):
-            path = Path(folder, f"{name}.arff")
-            if path.exists():
-                return path
-        pytest.skip(f"no {name}.arff in the folders of LABELRACE_DATA")
-
-    return find
-
-
-@pytest.fixture(scope="session")
-def golden() -> Callable[[str], Path]:
-    """Return the path of a file of reference results, or skip the test."""
-
-    def find(name: str) -> Path:
-        path = Path(os.environ.get("LABELRACE_GOLDEN", ""), name)
-        if not path.is_file():
-            pytest.skip(f"no {name} in the folder LABELRACE_GOLDEN")
-        return path
-
-    return find

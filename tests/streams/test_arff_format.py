@@ -110,16 +110,3 @@ def test_file_without_rows(arff):
     assert load_dataset(path, labels=1).X.shape == (0, 1)
     assert load_dataset(path, labels=1).Y.shape == (0, 1)
     assert list(open_stream(path, 1).batches(10)) == []
-
-
-@pytest.mark.parametrize("rows", [["1,0", "% note", "2,1", "", "?,0", "4,1", "5,1"], ["{0 1}", "%", "{1 1}", "{}"]])
-@pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_batches_hold_the_same_rows(arff, rows, size):
-    path = arff(["a numeric", "y {0,1}"], rows)
-    data = load_dataset(path, labels=1)
-    batches = list(open_stream(path, labels=1).batches(size))
-    assert [X.shape[0] for X, _ in batches[:-1]] == [size] * (len(batches) - 1)
-    dense = [X if isinstance(X, np.ndarray) else X.toarray() for X, _ in batches]
-    whole = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
-    np.testing.assert_array_equal(np.vstack(dense), whole)
-    np.testing.assert_array_equal(np.vstack([Y.toarray() for _, Y in batches]), data.Y.toarray())

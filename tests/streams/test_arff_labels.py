@@ -92,27 +92,20 @@ def test_unknown_names_are_listed(path):
         load_dataset(path, ["a", *"rstuvwx"])
 
 
-def test_unknown_names_in_xml(path):
-    path.with_suffix(".xml").write_text(XML.format('<label name="a"/><label name="q"/>'))
-    with pytest.raises(DataFormatError, match=r"1 of the labels in .*test\.xml .*: 'q'"):
-        load_dataset(path)
-
-
-def test_xml_without_labels(path):
-    path.with_suffix(".xml").write_text(XML.format(""))
-    with pytest.raises(DataFormatError, match=r"test\.xml: there is no <label> element"):
-        load_dataset(path)
-
-
-def test_xml_label_without_name(path):
-    path.with_suffix(".xml").write_text(XML.format('<label name="a"/><label/>'))
-    with pytest.raises(DataFormatError, match=r"test\.xml: <label> element 2 has no name"):
-        load_dataset(path)
-
-
-def test_broken_xml(path):
-    path.with_suffix(".xml").write_text('<labels>\n<label name="a">\n</labels>')
-    with pytest.raises(DataFormatError, match=r"test\.xml, line 3: not a valid XML file"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (XML.format('<label name="a"/><label name="q"/>'), r"1 of the labels in .*test\.xml .*: 'q'"),
+        (XML.format(""), r"test\.xml: there is no <label> element"),
+        (XML.format('<label name="a"/><label/>'), r"test\.xml: <label> element 2 has no name"),
+        ('<labels>\n<label name="a">\n</labels>', r"test\.xml, line 3: not a valid XML file"),
+        ("<labels>" + "<label name='l'>" * 20_000, r"test\.xml.*not a valid XML file"),
+        ("<?xml version='1.0' encoding='odd'?><l/>", r"test\.xml.*not a valid XML file"),
+    ],
+)
+def test_label_files_that_cannot_be_used(path, text, message):
+    path.with_suffix(".xml").write_text(text)
+    with pytest.raises(DataFormatError, match=message):
         load_dataset(path)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
+from labelrace.base.sparse import dense
 from labelrace.streams import arff, load_dataset
 
 SHAPES = {
@@ -14,19 +15,15 @@ SHAPES = {
     "delicious": (16105, 500, 983, True),
 }
 GOLDEN = {
-    "cal500": "CAL500_w50_cls-fixed_seed1.npz",
-    "emotions": "emotions_w100_cls-fixed_seed1.npz",
-    "enron": "enron_w100_cls-fixed_seed1.npz",
+    "cal500": "CAL500_w50_cls-fixed_seed1",
+    "emotions": "emotions_w100_cls-fixed_seed1",
+    "enron": "enron_w100_cls-fixed_seed1",
 }
 
 
 def load_with_liac(path, kind):
     with path.open() as file:
         return liac.load(file, return_type=kind)
-
-
-def dense(X):
-    return X.toarray() if issparse(X) else X
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -41,8 +38,7 @@ def test_shapes(real_data, name):
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_labels_equal_the_reference(real_data, golden, name):
-    with np.load(golden(GOLDEN[name])) as reference:
-        np.testing.assert_array_equal(load_dataset(real_data(name)).Y.toarray(), reference["Y"])
+    np.testing.assert_array_equal(load_dataset(real_data(name)).Y.toarray(), golden(GOLDEN[name])["Y"])
 
 
 @pytest.mark.parametrize("name", ["cal500", "emotions"])

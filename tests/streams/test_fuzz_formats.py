@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.io import savemat
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
+from labelrace.base.sparse import dense
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
 
@@ -99,13 +100,9 @@ def read_or_refuse(path, labels):
     for start, (X, Y) in enumerate(batches):
         rows = slice(2 * start, 2 * start + 2)
         if data.X.shape[1] + data.Y.shape[1] < 10**4:
-            np.testing.assert_array_equal(as_dense(X), as_dense(data.X[rows]))
-            np.testing.assert_array_equal(as_dense(Y), as_dense(data.Y[rows]))
+            np.testing.assert_array_equal(dense(X), dense(data.X[rows]))
+            np.testing.assert_array_equal(dense(Y), dense(data.Y[rows]))
     return data
-
-
-def as_dense(matrix):
-    return matrix.toarray() if issparse(matrix) else matrix
 
 
 @st.composite

@@ -1,8 +1,5 @@
 """MATLAB files: real ones, and what can be wrong with them."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
@@ -12,21 +9,10 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream
 
 
-@pytest.fixture(scope="module")
-def real_mat():
-    def find(name):
-        for folder in filter(None, os.environ.get("LABELRACE_DATA", "").split(os.pathsep)):
-            if (path := Path(folder, f"{name}.mat")).exists():
-                return path
-        pytest.skip(f"no {name}.mat in the folders of LABELRACE_DATA")
-
-    return find
-
-
 @pytest.mark.parametrize(("name", "shape", "labels"), [("CAL500", (502, 68), 174), ("rcv1s1", (6000, 944), 101)])
-def test_real_files(real_mat, name, shape, labels):
-    data = load_dataset(real_mat(name))
-    content = loadmat(real_mat(name))
+def test_real_files(real_data, name, shape, labels):
+    path = real_data(name, ".mat")
+    data, content = load_dataset(path), loadmat(path)
     assert data.X.shape == shape
     assert data.Y.shape == (shape[0], labels)
     np.testing.assert_array_equal(data.X, content["data"])
@@ -34,8 +20,8 @@ def test_real_files(real_mat, name, shape, labels):
     assert (data.feature_names[0], data.label_names[-1]) == ("x1", f"y{labels}")
 
 
-def test_cal500_is_the_one_of_the_arff_file(real_mat, real_data):
-    ours, arff = load_dataset(real_mat("CAL500")), load_dataset(real_data("cal500"))
+def test_cal500_is_the_one_of_the_arff_file(real_data):
+    ours, arff = load_dataset(real_data("CAL500", ".mat")), load_dataset(real_data("cal500"))
     np.testing.assert_array_equal(ours.Y.toarray(), arff.Y.toarray())
     np.testing.assert_allclose(ours.X, arff.X, rtol=1e-6)
 
@@ -80,8 +66,8 @@ def test_version_7_3(tmp_path):
         load_dataset(tmp_path / "new.mat")
 
 
-def test_cut_file(real_mat, tmp_path):
-    (tmp_path / "cut.mat").write_bytes(real_mat("CAL500").read_bytes()[:100_000])
+def test_cut_file(real_data, tmp_path):
+    (tmp_path / "cut.mat").write_bytes(real_data("CAL500", ".mat").read_bytes()[:100_000])
     with pytest.raises(DataFormatError, match=r"cut\.mat: not a readable MATLAB file, or a damaged one"):
         load_dataset(tmp_path / "cut.mat")
 

@@ -1,9 +1,8 @@
 """A stream's memory is that of a batch, however long the file."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
+from helpers.memory import peak_of
 from scipy.sparse import csr_array
 
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
@@ -25,15 +24,6 @@ def repeated(times):
     return FileStream("long", *names, mask, lambda size: iter([(X, Y)] * times), {0: ("a", "b", "c")})
 
 
-def peak(action):
-    tracemalloc.start()
-    try:
-        action()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_reading_is_flat(tmp_path, suffix):
     path = tmp_path / f"long{suffix}"
@@ -47,9 +37,9 @@ def test_reading_is_flat(tmp_path, suffix):
         write_dataset(repeated(times), path, batch_size=BATCH)
         path.with_name(f"long{suffix.removesuffix('.gz')}.schema.json").unlink(missing_ok=True)
         assert stream() == times * BATCH
-        peaks.append(peak(stream))
+        peaks.append(peak_of(stream))
     assert peaks[1] < 1.1 * peaks[0] + NOISE
-    whole = peak(lambda: load_dataset(path, labels))
+    whole = peak_of(lambda: load_dataset(path, labels))
     assert whole > peaks[1] + 30 * BATCH * FEATURES * 8 - NOISE
 
 
@@ -57,11 +47,11 @@ def test_reading_is_flat(tmp_path, suffix):
 def test_writing_is_flat(tmp_path, suffix):
     path = tmp_path / f"long{suffix}"
     write_dataset(repeated(2), path)
-    short, long = (peak(lambda times=times: write_dataset(repeated(times), path)) for times in (10, 50))
+    short, long = (peak_of(lambda times=times: write_dataset(repeated(times), path)) for times in (10, 50))
     assert long < 1.1 * short + NOISE
 
 
 def test_dataset_in_memory_is_not_copied(tmp_path):
     X, Y = np.zeros((20_000, 20)), csr_array((20_000, 5), dtype=np.int8)
     data = Dataset(X, Y, tuple(map(str, range(20))), tuple("abcde"), np.zeros(20, dtype=bool), "zeros")
-    assert peak(lambda: write_dataset(data, tmp_path / "zeros.svm")) < X.nbytes / 2
+    assert peak_of(lambda: write_dataset(data, tmp_path / "zeros.svm")) < X.nbytes / 2

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import issparse, vstack
 
+from labelrace.base.sparse import dense
 from labelrace.streams import Dataset
 from labelrace.streams.synthetic import SyntheticStream, like
 
@@ -36,10 +37,6 @@ small_streams = st.builds(
     new_labels=st.sampled_from([0.0, 0.5]),
     seed=st.integers(0, 2**40),
 )
-
-
-def dense(matrix):
-    return matrix.toarray() if issparse(matrix) else matrix
 
 
 def least_squares(X, Y):

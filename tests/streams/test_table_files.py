@@ -110,9 +110,3 @@ def test_infinite_numbers_far_down(tmp_path):
     path = write(tmp_path / "t.csv", "x,l\n" + "1,0\n" * MANY + "inf,0\n")
     with pytest.raises(DataFormatError, match=rf"line {MANY + 2}: column 'x' holds an infinite number"):
         load_dataset(path, 1)
-
-
-def test_a_nan_is_no_null_to_json(tmp_path):
-    path = write(tmp_path / "t.jsonl", '{"x": 1, "l": 0}\n{"x": NaN, "l": 0}\n')
-    with pytest.raises(DataFormatError, match=r"line 2: not a JSON object \(NaN is not JSON"):
-        load_dataset(path, ["l"])

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 
+from labelrace.base.sparse import dense
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
 from labelrace.streams.formats import FORMATS
@@ -20,10 +21,6 @@ TEXT = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]) | st.sampled_from("'\",;{}%\\ \t|?#"), max_size=6
 )
 NUMBERS = st.floats(allow_nan=True, allow_infinity=False) | st.sampled_from([0.0, 1.0, -3.0, 0.1, 1e300, 5e-324])
-
-
-def as_dense(matrix):
-    return matrix.toarray() if issparse(matrix) else matrix
 
 
 @st.composite
@@ -50,7 +47,7 @@ def datasets(draw):
 
 
 def check_same(data, again):
-    X, other = as_dense(data.X), as_dense(again.X)
+    X, other = dense(data.X), dense(again.X)
     np.testing.assert_array_equal(other, X)
     np.testing.assert_array_equal(again.Y.toarray(), data.Y.toarray())
     assert again.Y.dtype == np.int8

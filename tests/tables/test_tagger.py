@@ -130,15 +130,6 @@ def test_a_saved_tagger_goes_on_as_if_it_had_not_been_saved(trained, tmp_path):
     assert one.predict_top(NEW, 4) == three.predict_top(NEW, 4)
 
 
-def test_damaged_files_are_told(trained, tmp_path):
-    trained.save(tmp_path / "a.labelrace")
-    content = bytearray((tmp_path / "a.labelrace").read_bytes())
-    content[-1000] ^= 1
-    (tmp_path / "b.labelrace").write_bytes(content)
-    with pytest.raises(ModelFileError, match="damaged"):
-        labelrace.load(tmp_path / "b.labelrace")
-
-
 def test_new_tags_and_words_are_learned(trained, tmp_path):
     tagger = copy_of(trained, tmp_path)
     tagger.partial_fit(

@@ -160,19 +160,6 @@ def test_feature_that_is_always_missing(learn):
             np.testing.assert_allclose(bank.predict(bank.derive(state), wide), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
-def test_update_changes_nothing(learn, assert_pure, make):
-    rng = np.random.default_rng(2)
-    X, H = codes(rng, [2, 2, 3], 20, 0.2), pseudo_labels(rng, 20)
-    bank = NaiveBayes()
-    state = learn(bank, [2, 2, 3], make(X), H)
-    before = bank.predict(bank.derive(state), make(X))
-    beyond = X.copy()
-    beyond[3] = [1, 0, 4]
-    assert_pure(bank.update, state, make(beyond), H)
-    np.testing.assert_array_equal(assert_pure(bank.predict, assert_pure(bank.derive, state), make(X)), before)
-
-
 def test_round_off_says_nothing():
     """A feature whose values differ in their last digit is constant: it would decide everything otherwise."""
     Y = np.arange(40)[:, None] % 4 == 0

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,18 +160,6 @@ def test_precision_stays_that_of_the_first_batch(learn):
     np.testing.assert_allclose(got, BANK.predict(BANK.derive(rounded), np.rint(queries)), atol=1e-12)
     # Where both classes are hopeless, each has the least probability there is, and the prior decides.
     np.testing.assert_allclose(got[3:], np.log((3 + 1) / (3 + 1)), atol=1e-12)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_update_and_predict_change_nothing(learn, assert_pure, sparse):
-    rng = np.random.default_rng(2)
-    make = scipy.sparse.csr_array if sparse else np.array
-    X, H = table(rng, [0, 2, 3], 20, 0.2), (rng.random((20, 2)) < 0.5).astype(float)
-    state = learn(BANK, [0, 2, 3], make(X), H)
-    before = BANK.predict(BANK.derive(state), make(X))
-    assert_pure(BANK.update, state, make(X), H)
-    derived = assert_pure(BANK.derive, state)
-    np.testing.assert_array_equal(assert_pure(BANK.predict, derived, make(X)), before)
 
 
 def test_bins_of_different_first_batches_do_not_merge():

@@ -157,15 +157,3 @@ def test_scikit_learn_where_there_are_many_rows(learn):
     bank = NaiveBayes()
     ours = bank.predict(bank.derive(learn(bank, [0] * 3, X, h[:, None], [1000])), X[:200]).ravel()
     np.testing.assert_allclose(ours, theirs[:, 1] - theirs[:, 0], atol=0.05, rtol=0.02)
-
-
-@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
-def test_update_and_predict_change_nothing(learn, assert_pure, make):
-    rng = np.random.default_rng(5)
-    X, H = table(rng, 30, 3, 0.2), pseudo_labels(rng, 30)
-    bank = NaiveBayes()
-    state = learn(bank, [0] * 3, make(X), H)
-    before = bank.predict(bank.derive(state), make(X))
-    assert_pure(bank.update, state, make(X), H)
-    assert_pure(bank.merge, state, state)
-    np.testing.assert_array_equal(assert_pure(bank.predict, assert_pure(bank.derive, state), make(X)), before)

@@ -101,16 +101,6 @@ def test_linear_units_reach_the_optimum_of_odd_rows(odd_rows, k):
     assert best - 1e-9 <= error < 1.03 * best + 0.01
 
 
-def test_batches_after_the_first_equal_all_of_them_at_once(rows):
-    X, Y = rows
-    one = MANIACClassifier(epochs=3, random_state=0).partial_fit(X[:60], Y[:60])
-    net = one._fitted.state.layers
-    two = MANIACClassifier(epochs=3, random_state=0).partial_fit(X[:60], Y[:60]).partial_fit(X[60:], Y[60:])
-    one.partial_fit(X[60:90], Y[60:90]).partial_fit(X[90:], scipy.sparse.csr_array(Y[90:]))
-    assert one._fitted.state.layers[0] is net[0]
-    np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), atol=1e-9)
-
-
 def test_a_late_label_is_decoded_by_least_squares(rows):
     X, Y = rows
     Y = np.column_stack([Y, np.where(np.arange(120) < 60, 0, Y[:, 0])])

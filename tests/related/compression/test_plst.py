@@ -59,13 +59,3 @@ def test_offline_race_is_race_on_one_batch():
     assert labelrace.model_names(online=False) == ["race-offline"]
     with pytest.raises(AttributeError, match="partial_fit"):
         offline.partial_fit(X, Y)
-
-
-def test_iterations_show_each_batch_several_times():
-    thrice = labelrace.make_model("race-cls-adaptive-iter3", random_state=3)
-    loop = labelrace.make_model("race-cls-adaptive", random_state=3)
-    for part in (slice(0, 80), slice(80, 200)):
-        thrice.partial_fit(X[part], Y[part])
-        for _ in range(3):
-            loop.partial_fit(X[part], Y[part])
-    np.testing.assert_array_equal(thrice.decision_function(X), loop.decision_function(X))

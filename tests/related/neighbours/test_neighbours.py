@@ -220,13 +220,6 @@ def test_fixed_thresholds_stay():
     np.testing.assert_array_equal(model._fitted.state.thresholds, 0.5)
 
 
-def test_nominal_values_that_come_later(data):
-    (X, Y), model = data, MLkNNClassifier(categorical_features=[0])
-    first = X[:, 0] < 2
-    model.partial_fit(X[first], Y[first]).partial_fit(X[~first], Y[~first])
-    assert np.isfinite(model.decision_function(X)).all()
-
-
 @pytest.mark.parametrize(
     ("model", "message"),
     [
