@@ -236,7 +236,7 @@ def test_pending_rows_are_the_newest(steps, size):
             value += len(ids)
             pending.keep(ids, rows, size)
             plain |= dict(zip(ids, rows[:, 0], strict=True))
-            # As old as its batch, and in it as old as its first place there.
+            # As old as its batch, and in it as old as its first index there.
             for identity in dict.fromkeys(ids):
                 plain[identity] = plain.pop(identity)
             plain = dict(list(plain.items())[max(0, len(plain) - size) :])

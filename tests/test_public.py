@@ -57,7 +57,7 @@ ESTIMATORS = {name: one for name, one in PUBLIC.items() if hasattr(one, "get_par
 
 
 def is_record(one):
-    """Tell whether something only holds values that others return."""
+    """Return whether something only holds values that others return."""
     if not isinstance(one, type) or hasattr(one, "get_params"):
         return False
     return hasattr(one, "_fields") or is_dataclass(one) or issubclass(one, Exception)

@@ -20,9 +20,9 @@ def changed(kind, attribute, change):
     return matrix
 
 
-def at(place, value):
+def at(index, value):
     def change(array):
-        array[place] = value
+        array[index] = value
         return array
 
     return change

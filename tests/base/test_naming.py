@@ -97,9 +97,9 @@ def test_aligning(names, known, grow, is_sparse, is_indexed):
     assert found_names[len(known) :] == ([name for name in names if name not in known] if grow else [])
     array = found.toarray() if is_sparse else found
     assert array.shape == (2, len(found_names))
-    for place, name in enumerate(found_names):
+    for index, name in enumerate(found_names):
         expected = dense[:, names.index(name)] if name in names else np.zeros(2)
-        np.testing.assert_array_equal(array[:, place], expected)
+        np.testing.assert_array_equal(array[:, index], expected)
     if is_sparse:
         assert found.has_canonical_format
         np.testing.assert_array_equal(matrix.toarray(), dense)

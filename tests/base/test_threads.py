@@ -143,7 +143,7 @@ def test_waiting_rows_and_several_threads():
     delayed = labelrace.DelayedLabels(labelrace.make_model("obr").fit(X, Y), max_rows=10_000)
 
     def turn(number):
-        ids = [(number, place) for place in range(5)]
+        ids = [(number, index) for index in range(5)]
         delayed.predict(X[:5], ids)
         assert set(ids) <= set(delayed.pending_ids)
         delayed.learn(ids[:3], Y[:3])
@@ -151,7 +151,7 @@ def test_waiting_rows_and_several_threads():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(turn, range(30)))
     assert n_rows(delayed.model) == 60 + 30 * 3
-    assert set(delayed.pending_ids) == {(number, place) for number in range(30) for place in (3, 4)}
+    assert set(delayed.pending_ids) == {(number, index) for number in range(30) for index in (3, 4)}
 
 
 def test_copies_have_locks_of_their_own():

@@ -68,7 +68,7 @@ def json_arrays(X):
 
 
 def json_objects(X):
-    rows = ({str(place): value for place, value in enumerate(row.tolist()) if value} for row in X)
+    rows = ({str(index): value for index, value in enumerate(row.tolist()) if value} for row in X)
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 

@@ -71,8 +71,8 @@ def test_resuming_a_run_that_was_cut_off(command, works, files, tmp_path):
     works(*settings, "--out", "cut")
     records = tmp_path / "cut" / "records.jsonl"
     lines = records.read_bytes().splitlines(keepends=True)
-    for place in (1, 4, 7):
-        records.write_bytes(b"".join(lines[:place]) + lines[place][:20])
+    for index in (1, 4, 7):
+        records.write_bytes(b"".join(lines[:index]) + lines[index][:20])
         (tmp_path / "cut" / "report.html").unlink(missing_ok=True)
         status, _, err = command("report", "cut", "--out", "partial")
         assert (status, err.count("\n")) == (0, 1)

@@ -33,20 +33,20 @@ class Loops:
         self.counts = [0.5 ** (n / 1000) * c + (labels[:, j] == 1).sum() for j, c in enumerate(self.counts)]
         first, self.rows = self.rows == 0, 0.5 ** (n / 1000) * self.rows + n
         offsets = list(self.offsets)
-        for place, share in enumerate(SHARES):
+        for index, share in enumerate(SHARES):
             z = np.array(
                 [[s - 0.1 * max(0.0, max(row)) - share * self.offsets[j] for j, s in enumerate(row)] for row in scores]
             )
-            after = histogram.update(self.histograms[place], z, labels)
-            rule = rules.make_rule("cardinality", after if first else self.histograms[place], None)
-            self.histograms[place] = after
-            self.f1[place] *= 0.5 ** (n / 500)
+            after = histogram.update(self.histograms[index], z, labels)
+            rule = rules.make_rule("cardinality", after if first else self.histograms[index], None)
+            self.histograms[index] = after
+            self.f1[index] *= 0.5 ** (n / 500)
             for row, known in zip(rules.choose(rule, z), labels, strict=True):
                 chosen = {j for j in range(n_labels) if row[j] and not np.isnan(known[j])}
                 present = {j for j in range(n_labels) if known[j] == 1}
                 size = len(chosen) + len(present)
-                self.f1[place] += 2 * len(chosen & present) / size if size else 1.0
-                for j in (chosen - present) | (present - chosen) if place == best else ():
+                self.f1[index] += 2 * len(chosen & present) / size if size else 1.0
+                for j in (chosen - present) | (present - chosen) if index == best else ():
                     step = 0.03 / (1000 * self.counts[j] / self.rows + 20)
                     offsets[j] += step if j in chosen else -step
         self.f1_rows = 0.5 ** (n / 500) * self.f1_rows + n
@@ -79,8 +79,8 @@ def test_loops_over_rows_and_labels(seed, sizes, unknown, rise):
     np.testing.assert_allclose(counts.present, loops.counts)
     np.testing.assert_allclose(counts.f1, loops.f1)
     assert monitoring.best_share(counts) == loops.best()
-    for place, expected in enumerate(loops.histograms):
-        np.testing.assert_allclose(counts.histograms.of(place).seen, expected.seen)
+    for index, expected in enumerate(loops.histograms):
+        np.testing.assert_allclose(counts.histograms.of(index).seen, expected.seen)
 
 
 def test_a_label_that_is_predicted_too_often_gets_an_offset():

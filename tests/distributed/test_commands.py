@@ -20,9 +20,9 @@ from labelrace.streams.demo import demo_tickets
 
 def test_train_and_predict_on_a_scheduler(client, tmp_path):
     rows = demo_tickets()[:1200]
-    for place in range(2):
-        table = pa.Table.from_pylist(rows[600 * place : 600 * (place + 1)])
-        parquet.write_table(table, tmp_path / f"x-{place}.parquet", row_group_size=200)
+    for index in range(2):
+        table = pa.Table.from_pylist(rows[600 * index : 600 * (index + 1)])
+        parquet.write_table(table, tmp_path / f"x-{index}.parquet", row_group_size=200)
     address, source, out = client.scheduler.address, str(tmp_path / "x-*.parquet"), tmp_path / "m.labelrace"
     settings = ("--tags", "tags", "-o", str(out), "--scheduler", address)
     result = CliRunner().invoke(app, ["train", source, *settings], catch_exceptions=False)

@@ -60,7 +60,7 @@ def test_models_that_are_sums_equal_one_pass(client, one_worker, name):
     """In 200 shares, in another order than one pass, on two workers, which give the same bits as one."""
     # The first batch settles what sums are of, and the last one how many labels the majority has.
     order = [0, *np.random.default_rng(7).permutation(np.arange(1, 199)), 199]
-    parts = [SLICES[place] for place in order]
+    parts = [SLICES[index] for index in order]
     model, again = (fit(made(name), parts, client=on, rounds=1, shares=200) for on in (client, one_worker))
     _equal_one_pass(model, name, SLICES)
     X = WHOLE[0][:200]
@@ -136,9 +136,9 @@ def test_an_interrupt_leaves_the_rounds_that_were_merged(client):
 def tickets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tickets")
     rows = demo_tickets()[:3000]
-    for place in range(2):
-        table = pa.Table.from_pylist(rows[1200 * place : 1200 * (place + 1)])
-        parquet.write_table(table, folder / f"tickets-{place}.parquet", row_group_size=300)
+    for index in range(2):
+        table = pa.Table.from_pylist(rows[1200 * index : 1200 * (index + 1)])
+        parquet.write_table(table, folder / f"tickets-{index}.parquet", row_group_size=300)
     return folder, rows
 
 
@@ -202,5 +202,5 @@ def test_models_and_datasets_as_tasks(client, tmp_path):
 def test_plans_are_fixed_by_the_pieces():
     for n_pieces, rounds, shares in ((1, 16, None), (7, 16, None), (129, 16, 8), (1000, 4, 32)):
         planned = plan(n_pieces, rounds, shares)
-        assert [place for each in planned for share in each for place in share] == list(range(n_pieces))
+        assert [index for each in planned for share in each for index in share] == list(range(n_pieces))
     assert str(FilePiece("a.parquet", 2, 0, 50)) == "a.parquet, row group 2, rows 0 to 49 of it"

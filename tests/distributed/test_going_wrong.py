@@ -39,7 +39,7 @@ def test_workers_that_are_killed_change_nothing(client):
     in rounds that start from one another.
     """
     X, rng = np.vstack([X for X, _ in PARTS[:50]]), np.random.default_rng(0)
-    read = [dask.delayed(_read_slowly)(place) for place in range(len(PARTS))]
+    read = [dask.delayed(_read_slowly)(index) for index in range(len(PARTS))]
 
     def learned(on, source):
         model = labelrace.LabelRaceClassifier(random_state=0)
@@ -60,9 +60,9 @@ def test_workers_that_are_killed_change_nothing(client):
     assert n_killed == 20
 
 
-def _read_slowly(place):
+def _read_slowly(index):
     time.sleep(0.01)
-    return PARTS[place]
+    return PARTS[index]
 
 
 class _Killer:

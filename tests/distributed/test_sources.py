@@ -29,9 +29,9 @@ def test_large_data_files_are_cut_by_rows(tmp_path, suffix):
     assert [(piece.first, piece.last) for piece in pieces] == [(0, 500), (500, 1000), (1000, 1500), (1500, 2300)]
     assert str(pieces[1]).endswith(f"rows.{suffix}, rows 500 to 999")
     for order in ([0, 1, 2, 3], [2, 0, 1, 3, 3]):
-        for place in order:
-            found = list(read_batches(pieces[place], 200, as_tables=False))
-            rows = slice(pieces[place].first, pieces[place].last)
+        for index in order:
+            found = list(read_batches(pieces[index], 200, as_tables=False))
+            rows = slice(pieces[index].first, pieces[index].last)
             X, Y = (np.vstack([_dense(part) for part in parts]) for parts in zip(*found, strict=True))
             np.testing.assert_array_equal(X, _dense(whole.X[rows]))
             np.testing.assert_array_equal(Y, _dense(whole.Y[rows]))
@@ -42,24 +42,24 @@ def test_large_data_files_are_cut_by_rows(tmp_path, suffix):
 def test_large_tables_are_cut_by_rows(tmp_path, suffix):
     path = tmp_path / f"rows.{suffix}"
     if suffix == "jsonl":
-        lines = [json.dumps({"size": place, "tags": ["a"]}) for place in range(2300)]
+        lines = [json.dumps({"size": index, "tags": ["a"]}) for index in range(2300)]
     else:
-        lines = ["size,tags", *(f"{place},a" for place in range(2300))]
+        lines = ["size,tags", *(f"{index},a" for index in range(2300))]
     with gzip.open(path, "wt") if suffix.endswith("gz") else path.open("w") as file:
         file.write("\n".join(lines) + "\n")
     pieces = pieces_of(path, as_tables=True)
     assert [(piece.first, piece.last) for piece in pieces] == [(0, 500), (500, 1000), (1000, 1500), (1500, 2300)]
-    for place in [0, 1, 2, 3, 1, 3]:
-        found = list(read_batches(pieces[place], 200, as_tables=True))
+    for index in [0, 1, 2, 3, 1, 3]:
+        found = list(read_batches(pieces[index], 200, as_tables=True))
         rows = [int(cell) for table in found for cell in table.columns["size"]]
-        assert rows == list(range(pieces[place].first, pieces[place].last))
+        assert rows == list(range(pieces[index].first, pieces[index].last))
         assert max(table.n_rows for table in found) <= 200
 
 
 def test_few_files_in_the_order_of_time_are_learned_in_rounds(tmp_path):
     """Their rows are counted, and few rows are shared less: shares of one round would not see what changes."""
-    for place in range(8):
-        write_dataset(SyntheticStream(n_rows=300, n_features=3, n_labels=4, seed=place), tmp_path / f"rows-{place}.svm")
+    for index in range(8):
+        write_dataset(SyntheticStream(n_rows=300, n_features=3, n_labels=4, seed=index), tmp_path / f"rows-{index}.svm")
     pieces = pieces_of(str(tmp_path / "rows-*.svm"), as_tables=False)
     assert [piece.n_rows for piece in pieces] == [300] * 8
     assert [len(each) for each in fitting.plan(8, 24, None, 2400)] == [1] * 6
@@ -102,7 +102,7 @@ def test_a_file_that_took_the_place_of_another_is_read_anew(tmp_path):
 
 
 def test_delayed_pieces_are_computed_where_they_are_learned_unless_they_share_tasks():
-    rows = [np.eye(3) * place for place in range(4)]
+    rows = [np.eye(3) * index for index in range(4)]
     own = [dask.delayed(np.add)(part, 1.0) for part in rows]
     for pieces in (own, dask.bag.from_sequence(range(4), npartitions=4).map(rows.__getitem__).to_delayed()):
         found = as_delayed_pieces(list(pieces))
@@ -148,7 +148,7 @@ def test_small_pieces_are_learned_together(kind):
 
 def test_batches_that_are_not_alike_are_learned_apart():
     parts = list(SyntheticStream(n_rows=600, n_features=5, n_labels=6, seed=0).batches(60))
-    pieces = [(X, Y.toarray()[:, : 4 if place < 7 else 6]) for place, (X, Y) in enumerate(parts)]
+    pieces = [(X, Y.toarray()[:, : 4 if index < 7 else 6]) for index, (X, Y) in enumerate(parts)]
     begun = worker_tasks.begin(
         labelrace.LabelRaceClassifier(random_state=0), pieces, worker_tasks.Settings(500, None, 20)
     )

@@ -78,15 +78,15 @@ def parse(program, words):
 @pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks])
 def test_python_blocks_run(name, tmp_path):
     for block in run_python(PYTHON[name], tmp_path):
-        assert not block.missing, f"{block.place} needs {block.missing}, which the development tools lack"
+        assert not block.missing, f"{block.where} needs {block.missing}, which the development tools lack"
 
 
 def test_the_readme_has_python_and_all_of_it_runs():
     assert PYTHON["README.md"]
-    assert not [block.place for block in PYTHON["README.md"] if block.not_run]
+    assert not [block.where for block in PYTHON["README.md"] if block.not_run]
 
 
-@pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in LINES if _OURS.search(line)])
+@pytest.mark.parametrize("line", [pytest.param(line, id=where) for where, line in LINES if _OURS.search(line)])
 def test_commands_can_be_typed(line):
     for part in line.split("|"):
         words = shlex.split(re.sub(r"^(\s*\w+=\S*)+", "", part))
@@ -106,7 +106,7 @@ def test_commands_run(name, tmp_path):
                 run_shell(re.sub(r"--runs \d+", "--runs 1", line), tmp_path)
 
 
-@pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in LINES if line.startswith("make ")])
+@pytest.mark.parametrize("line", [pytest.param(line, id=where) for where, line in LINES if line.startswith("make ")])
 def test_make_targets_exist(line):
     makefile = (ROOT / "Makefile").read_text()
     for target in shlex.split(line)[1:]:
@@ -156,8 +156,8 @@ def test_blocks_that_need_what_is_not_installed_are_passed_over(document, tmp_pa
 
 def test_lines_of_shell_blocks(document, tmp_path):
     blocks = document(README_LIKE, "sh")
-    (place, first), (_, second) = command_lines(blocks)
-    assert (place, first) == ("page.md:16", "cat rows.jsonl | labelrace predict old.safetensors - --top 5")
+    (where, first), (_, second) = command_lines(blocks)
+    assert (where, first) == ("page.md:16", "cat rows.jsonl | labelrace predict old.safetensors - --top 5")
     assert shlex.split(second) == ["labelrace", "run", "rows.csv", "--runs", "2"]
     stand_ins(blocks, tmp_path)
     assert {"rows.csv", "rows.jsonl", "old.safetensors"} <= {path.name for path in tmp_path.iterdir()}

@@ -56,7 +56,7 @@ def test_equals_a_loop_written_by_hand(data):
 def test_averages_equal_the_reference(golden, real_data, name, encoding):
     file, size = GOLDEN[name]
     reference, data = golden(file.format(encoding)), load_dataset(real_data(name))
-    places = {str(measure): place for place, measure in enumerate(reference["measure_names"])}
+    places = {str(measure): index for index, measure in enumerate(reference["measure_names"])}
     model = RACEClassifier.paper(
         method="classification",
         encoding={"fixed": "fixed", "adap": "adaptive"}[encoding],

@@ -111,7 +111,7 @@ def test_new_labels_are_as_if_known_from_the_start():
 
 
 def test_what_is_read_goes_on_like_what_was_written(tmp_path):
-    model, X, Y = fitted(800, label_names=[f"label {place}" for place in range(2500)])
+    model, X, Y = fitted(800, label_names=[f"label {index}" for index in range(2500)])
     model.save(tmp_path / "model")
     twin = labelrace.load(tmp_path / "model")
     for one in (model, twin):
@@ -238,8 +238,8 @@ def test_merged_models_know_what_both_learned(kind):
     """The decoder's sums are those of both; each alone has learned half of the rows."""
     X, Y = stream(3000, 600)
     halves = [labelrace.make_model(kind, max_memory="700kB", random_state=0, n_components=32) for _ in range(2)]
-    for place, model in enumerate(halves):
-        for first in range(500 * place, 2800, 1000):
+    for index, model in enumerate(halves):
+        for first in range(500 * index, 2800, 1000):
             model.partial_fit(X[first : first + 500], Y[first : first + 500])
     one, other = halves
     alone = [hits(model, X[2500:], Y[2500:].toarray()) for model in halves]
@@ -258,9 +258,9 @@ def test_merged_models_know_what_both_learned(kind):
 
 def test_merging_by_name_and_what_is_refused():
     X, Y = stream(1200, 60)
-    names = [f"label {place}" for place in range(60)]
+    names = [f"label {index}" for index in range(60)]
     models = []
-    for own in (names, [*names[:50], *(f"other {place}" for place in range(10))], names[::-1]):
+    for own in (names, [*names[:50], *(f"other {index}" for index in range(10))], names[::-1]):
         model = labelrace.HashedRACEClassifier(max_memory="1MB", random_state=0, n_components=16, label_names=own)
         models.append(model.partial_fit(X[:600], Y[:600]).partial_fit(X[600:], Y[600:]))
     one, two, reverse = models
@@ -270,7 +270,7 @@ def test_merging_by_name_and_what_is_refused():
     with pytest.raises(MergeError, match="labels have different numbers"):
         one.merge(reverse)
     one.merge(two)
-    assert list(one.label_names_) == [*names, *(f"other {place}" for place in range(10))]
+    assert list(one.label_names_) == [*names, *(f"other {index}" for index in range(10))]
     assert one.predict_top(X[:5], 2)
     other = labelrace.HashedRACEClassifier(max_memory="2MB", random_state=0).partial_fit(X[:600], Y[:600])
     with pytest.raises(MergeError, match="parameters differ"):

@@ -75,14 +75,14 @@ def test_value_groups_find_the_indicators_of_the_design(kinds):
     n_values, found = np.array(kinds), []
     for features, places in FeatureKinds(n_values).value_groups:
         for feature, of_feature in zip(features, places, strict=True):
-            for value, place in enumerate(of_feature, start=1):
+            for value, index in enumerate(of_feature, start=1):
                 X = np.zeros((1, len(kinds)))
                 X[0, feature] = value
                 expected = np.zeros(FeatureKinds(n_values).width)
-                expected[place] = 1
+                expected[index] = 1
                 np.testing.assert_array_equal(dense(FeatureKinds(n_values).design(X))[0], expected)
-                assert FeatureKinds(n_values).value_order[place] == value
-                found.append(place)
+                assert FeatureKinds(n_values).value_order[index] == value
+                found.append(index)
     assert sorted(found) == list(range((n_values == 0).sum(), FeatureKinds(n_values).width))
 
 

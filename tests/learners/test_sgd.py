@@ -195,7 +195,7 @@ def coded_as_weka_does(X, first, h, n_values):
         if n:
             means = [np.mean(h[first[:, j] == v]) if (first[:, j] == v).any() else np.mean(h) for v in range(n)]
             by_mean = sorted(range(n), key=means.__getitem__)
-            coded += [np.array([float(by_mean.index(int(x)) > place) for x in X[:, j]]) for place in range(n - 1)]
+            coded += [np.array([float(by_mean.index(int(x)) > index) for x in X[:, j]]) for index in range(n - 1)]
     return np.column_stack(coded)
 
 

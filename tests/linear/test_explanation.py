@@ -35,9 +35,9 @@ def assert_adds_up(model, explanation, x):
     assert parts + explanation.other_features + explanation.random_features == pytest.approx(
         explanation.score, abs=ROUNDED
     )
-    place = explanation.label if model.label_names_ is None else list(model.label_names_).index(explanation.label)
+    index = explanation.label if model.label_names_ is None else list(model.label_names_).index(explanation.label)
     decision = explanation.score + explanation.adjustment
-    assert decision == pytest.approx(model.decision_function(x)[0, place], abs=ROUNDED)
+    assert decision == pytest.approx(model.decision_function(x)[0, index], abs=ROUNDED)
 
 
 def test_what_is_added_for_the_decision():
@@ -70,7 +70,7 @@ def test_parts_add_up(sparse_rows, max_memory):
                 together = sum(amount for _, amount in explanation.pseudo_labels)
                 # Compressed labels have a constant and the table beside them.
                 assert max_memory == 1 or together == pytest.approx(explanation.score, abs=ROUNDED)
-                assert {place for place, _ in explanation.pseudo_labels} <= set(range(model.encoder_.shape[1]))
+                assert {index for index, _ in explanation.pseudo_labels} <= set(range(model.encoder_.shape[1]))
 
 
 def test_features_carry_what_they_change():

@@ -33,7 +33,7 @@ def model_of(sparse):
     return LabelRaceClassifier(n_random_features=3, random_state=0).partial_fit(*rows(1, 520, sparse=sparse))
 
 
-def throw_at(place, error):
+def throw_at(index, error):
     """Make a trace function that throws at a line event within the package."""
     count = 0
 
@@ -43,7 +43,7 @@ def throw_at(place, error):
             return None
         if event == "line":
             count += 1
-            if count == place:
+            if count == index:
                 raise error
         return trace
 
@@ -59,12 +59,12 @@ def test_a_batch_that_is_interrupted_changes_nothing(sparse, error):
     model = model_of(sparse)
     before = model.decision_function(queries)
     expected = model_of(sparse).partial_fit(X, Y).decision_function(queries)
-    place = thrown = 0
+    index = thrown = 0
     step = 1 if error is Interrupted else 3
     while True:
-        place += step
+        index += step
         own = sys.gettrace()
-        sys.settrace(throw_at(place, error))
+        sys.settrace(throw_at(index, error))
         try:
             model.partial_fit(X, Y)
         except error:

@@ -247,10 +247,10 @@ def test_inverses_of_blocks_of_which_half_is_set(dtype, seed, n):
 
 
 @pytest.mark.parametrize("n", [2, 60, 128])
-@pytest.mark.parametrize("place", [0, -1])
-def test_blocks_that_have_no_inverse(n, place):
+@pytest.mark.parametrize("index", [0, -1])
+def test_blocks_that_have_no_inverse(n, index):
     broken = np.eye(n, dtype=np.float32)
-    broken[place, place] = -1.0
+    broken[index, index] = -1.0
     with pytest.raises(DivergenceError, match="X holds values so large"):
         blocks.inverse_of(broken)
 
@@ -408,9 +408,9 @@ def test_the_penalty_is_that_of_refitting_without_each_row(seed, n, noise, compr
     state, ridge = bank.fit_first_rows(
         bank.init(np.zeros(8, int), 3), (scipy.sparse.csr_array if compressed else np.array)(X), H
     )
-    place = int(np.argmin(np.abs(1.25 * ALPHAS - state.alpha)))
-    assert state.alpha == pytest.approx(1.25 * ALPHAS[place])
-    assert errors[place] <= min(errors) * (1 + 1e-6)
+    index = int(np.argmin(np.abs(1.25 * ALPHAS - state.alpha)))
+    assert state.alpha == pytest.approx(1.25 * ALPHAS[index])
+    assert errors[index] <= min(errors) * (1 + 1e-6)
     np.testing.assert_allclose(ridge.leave_one_out_scores(H), refitted(Z, H, state.alpha), atol=1e-7)
     np.testing.assert_allclose(
         ridge.leave_one_out_scores(H, np.array([1, 0])), refitted(Z, H, state.alpha)[[1, 0]], atol=1e-7

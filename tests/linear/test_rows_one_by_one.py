@@ -67,13 +67,13 @@ def test_a_row_that_is_interrupted_changes_nothing(sparse, n_waiting):
     x, y = X[n_waiting : n_waiting + 1], Y[n_waiting : n_waiting + 1]
     model = begun()
     before, expected = model.decision_function(queries), begun().partial_fit(x, y).decision_function(queries)
-    place = 0
-    while interrupts.interrupted_at(place := place + 1, lambda one=model: one.partial_fit(x, y)):
+    index = 0
+    while interrupts.interrupted_at(index := index + 1, lambda one=model: one.partial_fit(x, y)):
         if not np.array_equal(model.decision_function(queries), before):
             # The last line of all: nothing but the way back was left.
             np.testing.assert_array_equal(model.decision_function(queries), expected)
             model = begun()
-    assert place > 60
+    assert index > 60
     np.testing.assert_array_equal(model.decision_function(queries), expected)
     # A lock that was left behind lets its own thread in, but no other.
     other = threading.Thread(target=model.partial_fit, args=(x, y), daemon=True)

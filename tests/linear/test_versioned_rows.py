@@ -105,7 +105,7 @@ class Interrupted(BaseException):
     """What is thrown in."""
 
 
-def interrupted_at(place, function):
+def interrupted_at(index, function):
     """Call a function and throw at the given line event within the module; tell whether it came so far."""
     count = 0
 
@@ -115,7 +115,7 @@ def interrupted_at(place, function):
             return None
         if event == "line":
             count += 1
-            if count == place:
+            if count == index:
                 raise Interrupted
         return trace
 
@@ -131,13 +131,13 @@ def interrupted_at(place, function):
 
 
 def test_an_interrupt_at_any_line_changes_nothing():
-    place = 0
+    index = 0
     while True:
-        place += 1
+        index += 1
         first = VersionedRows.of(np.arange(8.0).reshape(4, 2))
         second = first.replaced(np.array([0, 2]), np.full((2, 2), 7.0))
         arrays = np.asarray(first), np.asarray(second)
-        if not interrupted_at(place, lambda one=second: one.replaced(np.array([1, 2]), np.full((2, 2), 9.0))):
+        if not interrupted_at(index, lambda one=second: one.replaced(np.array([1, 2]), np.full((2, 2), 9.0))):
             break
         for one, array in zip((first, second), arrays, strict=True):
             assert_is(one, array)
@@ -145,7 +145,7 @@ def test_an_interrupt_at_any_line_changes_nothing():
         expected[3] = 5.0
         assert_is(third, expected)
         assert_is(second, arrays[1])
-    assert place > 10
+    assert index > 10
 
 
 def test_a_write_that_fails_half_way_is_undone():
@@ -257,12 +257,6 @@ def test_tables_that_are_read_together_in_any_order_do_not_wait_for_one_another(
     for thread in threads:
         thread.join(30)
     assert not any(thread.is_alive() for thread in threads)
-
-
-def test_more_than_five_tables_are_not_read_together():
-    tables = [VersionedRows.of(np.zeros((2, 2))) for _ in range(6)]
-    with pytest.raises(ValueError, match="at most 5 tables are read together, got 6"):
-        read_all(tables, lambda *_: None)
 
 
 def test_who_reads_tables_together_leaves_no_lock_behind():

@@ -24,13 +24,13 @@ def draw(seed=0, n_rows=40, n_labels=7, decimals=None):
 
 def by_loops(Y, P, n_bins):
     """Go through the entries one by one, straight from the definition; NaN is left out."""
-    edges = [place / n_bins for place in range(n_bins + 1)]
+    edges = [index / n_bins for index in range(n_bins + 1)]
     held = [[] for _ in range(n_bins)]
     for labels, probabilities in zip(Y, P, strict=True):
         for label, p in zip(labels, probabilities, strict=True):
             if label == label:
-                place = next(b for b in range(n_bins) if p <= edges[b + 1] or b == n_bins - 1)
-                held[place].append((label, p))
+                index = next(b for b in range(n_bins) if p <= edges[b + 1] or b == n_bins - 1)
+                held[index].append((label, p))
     total = sum(map(len, held))
     error = sum(abs(sum(label for label, _ in pairs) - sum(p for _, p in pairs)) for pairs in held)
     return held, error / total

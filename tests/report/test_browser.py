@@ -89,8 +89,8 @@ def test_curves_end_at_the_tables_values(visit, race):
     page.get_by_role("radio", name="Cumulative").check()
     shown = page.locator("#chart-curves .legend .number").all_inner_texts()
     heading = page.locator("#results thead th").all_inner_texts()
-    place = next(i for i, text in enumerate(heading) if text.startswith("Micro F1"))
-    cells = page.locator(f"#results tbody td:nth-child({place + 1}) .value").all_inner_texts()
+    index = next(i for i, text in enumerate(heading) if text.startswith("Micro F1"))
+    cells = page.locator(f"#results tbody td:nth-child({index + 1}) .value").all_inner_texts()
     assert shown == cells
 
 

@@ -17,7 +17,7 @@ def model(summary, name):
 
 def one_run(make, name, values, measure="micro_f1", run=0, done=True):
     """Return the records of one run whose batches have these values."""
-    records = [make.batch(name, place + 1, {measure: value}, run) for place, value in enumerate(values)]
+    records = [make.batch(name, index + 1, {measure: value}, run) for index, value in enumerate(values)]
     return [*records, make.done(name, run)] if done else records
 
 
@@ -113,14 +113,14 @@ def test_curves(make):
 
 def test_cumulative_curve_ends_at_the_tables_value(race):
     summary = summarize(*race)
-    for place, entry in enumerate(summary["models"]):
-        last = summary["curves"]["values"]["micro_f1"]["cumulative"][place][-1]
+    for index, entry in enumerate(summary["models"]):
+        last = summary["curves"]["values"]["micro_f1"]["cumulative"][index][-1]
         assert last == pytest.approx(entry["measures"]["micro_f1"]["mean"])
 
 
 def test_long_curves_are_thinned(make):
     manifest = make.manifest(["a"], ["micro_f1"])
-    curves = summarize(manifest, one_run(make, "a", [place / 1000 for place in range(1000)]))["curves"]
+    curves = summarize(manifest, one_run(make, "a", [index / 1000 for index in range(1000)]))["curves"]
     line = curves["values"]["micro_f1"]["batch"][0]
     assert len(curves["rows"]) == len(line) == 400
     assert curves["batches"] == 1000

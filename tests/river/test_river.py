@@ -122,9 +122,9 @@ def test_the_newest_rows_wait_until_flushed(stream):
 
 def test_flushing_completes_nothing_in_the_first_batch(stream):
     model = RiverClassifier(batch_size=16, seed=0)
-    for place, (x, y) in enumerate(stream[:60]):
+    for index, (x, y) in enumerate(stream[:60]):
         model.learn_one(x, y)
-        if place in (2, 10):
+        if index in (2, 10):
             model.flush()
     # Learned at 1, 2, 3 (flushed), 6, 11 (flushed) and 16 rows: the first batch, as if nothing had happened.
     assert_alike(model, taught(stream[:60]), stream[60:70])
@@ -159,8 +159,8 @@ def test_progressive_validation(stream, average, inner):
 
 def test_progressive_validation_by_hand(stream):
     model, hits, metric = RiverClassifier(seed=0, batch_size=8), [], metrics.multioutput.ExactMatch()
-    for place, (x, y) in enumerate(stream):
-        if place:
+    for index, (x, y) in enumerate(stream):
+        if index:
             hits.append(model.predict_one(x) == y)
         model.learn_one(x, y)
     found = evaluate.progressive_val_score(stream, RiverClassifier(seed=0, batch_size=8), metric).get()
@@ -315,7 +315,7 @@ def test_rows_of_x_and_y_must_be_as_many(stream):
 
 
 def test_a_seed_makes_it_deterministic(stream):
-    many = [(x, {f"l{i:03d}": i in (place % 200, 3) for i in range(200)}) for place, (x, _) in enumerate(stream)]
+    many = [(x, {f"l{i:03d}": i in (index % 200, 3) for i in range(200)}) for index, (x, _) in enumerate(stream)]
     assert_alike(taught(many, seed=3), taught(many, seed=3), stream[:5])
     one, other = (taught(many, RACEClassifier(n_components=8), seed=seed).classifier.encoder_ for seed in (3, 4))
     assert not np.allclose(one, other)

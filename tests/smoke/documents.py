@@ -51,7 +51,7 @@ class Block(NamedTuple):
     not_run: str = ""
 
     @property
-    def place(self) -> str:
+    def where(self) -> str:
         """The document and the line on which the code starts."""
         return f"{self.document}:{self.line}"
 
@@ -142,12 +142,12 @@ def run_python(blocks: list[Block], folder: Path) -> Iterator[Block]:
 def run_setup(block: Block, folder: Path, space: dict[str, Any]) -> None:
     """Run what the block's comment says must be there before it."""
     with working_folder(folder):
-        exec(compile(block.setup, f"setup of {block.place}", "exec"), space)
+        exec(compile(block.setup, f"setup of {block.where}", "exec"), space)
 
 
 def _run_session(block: Block, space: dict[str, Any]) -> None:
     """Run a block with prompts; what it prints must be what the block shows."""
-    session = doctest.DocTestParser().get_doctest(block.code, {}, block.place, block.document, block.line - 1)
+    session = doctest.DocTestParser().get_doctest(block.code, {}, block.where, block.document, block.line - 1)
     session.globs = space
     report = io.StringIO()
     failed = doctest.DocTestRunner(optionflags=_FLAGS).run(session, out=report.write, clear_globs=False).failed
@@ -156,7 +156,7 @@ def _run_session(block: Block, space: dict[str, Any]) -> None:
 
 
 def command_lines(blocks: list[Block]) -> list[tuple[str, str]]:
-    """Return the lines of shell blocks, without their comments, each with its place."""
+    """Return the lines of shell blocks, without their comments, each with where it stands."""
     found = []
     for block in blocks:
         for number, line in enumerate(block.code.replace("\\\n", "  ").splitlines()):

@@ -142,8 +142,8 @@ def test_memory_is_bounded_on_words_without_end():
 def test_numbers_are_scaled_and_missing_ones_are_said():
     features = fitted()
     low, high = features.transform([{**ROWS[0], "price": 20.0}, {**ROWS[0], "price": 1e9}]).toarray()
-    place = features.get_feature_names_out().tolist().index("price")
-    assert low[place] < 0 < high[place] <= 1.5
+    index = features.get_feature_names_out().tolist().index("price")
+    assert low[index] < 0 < high[index] <= 1.5
     assert named(features, features.transform(ROWS), 3)["price is missing"] == 0.5
 
 

@@ -11,23 +11,23 @@ from labelrace.base.sparse import as_rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 
-class Places(NamedTuple):
+class Positions(NamedTuple):
     """Rows and labels of what is not known, row by row."""
 
     rows: IntArray
     labels: IntArray
 
 
-def find(Y: AnyMatrix) -> Places | None:
+def find(Y: AnyMatrix) -> Positions | None:
     """Find what is not known; None if all is."""
     values = Y.data if scipy.sparse.issparse(Y) else Y
     # One NaN makes the sum NaN, which differs from itself: most batches have none, and no other way is as quick.
     if values.dtype.kind != "f" or (total := np.add.reduce(values, axis=None)) == total:
         return None
     if not scipy.sparse.issparse(Y):
-        return Places(*np.nonzero(np.isnan(Y)))
-    places = np.flatnonzero(np.isnan(Y.data))
-    return Places(np.searchsorted(Y.indptr, places, side="right") - 1, Y.indices[places])
+        return Positions(*np.nonzero(np.isnan(Y)))
+    positions = np.flatnonzero(np.isnan(Y.data))
+    return Positions(np.searchsorted(Y.indptr, positions, side="right") - 1, Y.indices[positions])
 
 
 def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
@@ -39,8 +39,8 @@ def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
     return (X, Y) if len(known) == Y.shape[0] else (X[known], Y[known])
 
 
-def fill(Y: AnyMatrix, missing: Places, values: FloatArray) -> AnyMatrix:
-    """Put values where labels are not known; they are in the order of the places."""
+def fill(Y: AnyMatrix, missing: Positions, values: FloatArray) -> AnyMatrix:
+    """Put values where labels are not known; they are in the order of the positions."""
     if not scipy.sparse.issparse(Y):
         filled = Y.copy()
         filled[missing] = values

@@ -92,4 +92,4 @@ def _learners(bank: RLS, one: RLSState, other: RLSState) -> tuple[RLSState, floa
     """Join learners; return also the share of the past that is kept, as if both had learned one after the other."""
     start, every = bank.with_zero_weights(one), np.arange(len(one.weights))
     gains = add_weights(*(weight_gain(bank, start, end, every) for end in (one, other)))
-    return joint_weights(start, gains).between(HALF_WAY), gains.fading.kept_of_gains()
+    return joint_weights(start, gains).between(HALF_WAY), gains.forgetting.kept_of_gains()

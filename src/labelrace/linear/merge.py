@@ -181,16 +181,16 @@ def _refuse_outgrown(algorithm: LabelRace, *models: Fitted) -> None:
         raise MergeError(f"The models cannot be merged: {algorithm.outgrown}.")
 
 
-class Fading(NamedTuple):
+class Forgetting(NamedTuple):
     """How much shares have forgotten of their start."""
 
     n_shares: float
     kept_sum: float  # sum of the shares' forgetting factors
     kept_product: float  # product of them
 
-    def plus(self, other: Fading) -> Fading:
+    def plus(self, other: Forgetting) -> Forgetting:
         """Add further shares."""
-        return Fading(
+        return Forgetting(
             self.n_shares + other.n_shares, self.kept_sum + other.kept_sum, self.kept_product * other.kept_product
         )
 
@@ -214,7 +214,7 @@ class WeightGain(NamedTuple):
     first_seen: FloatArray  # (k,): rows learned before each target was first other than 0, in the start and a share
     recent_since: float  # when the group of recent labels began
     scaling: ScalingState  # moments of the columns, pooled; those of the start are in each share's
-    fading: Fading  # how much was forgotten of the start
+    forgetting: Forgetting  # how much was forgotten of the start
 
 
 class Joint(NamedTuple):
@@ -294,7 +294,7 @@ def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) ->
         end.first_seen,
         end.recent_since,
         end.scaling,
-        Fading(1.0, kept, kept),
+        Forgetting(1.0, kept, kept),
     )
 
 
@@ -342,20 +342,20 @@ def add_weights(one: WeightGain, other: WeightGain) -> WeightGain:
         np.minimum(one.first_seen, other.first_seen),
         max(one.recent_since, other.recent_since),
         _pooled(one.scaling, other.scaling),
-        one.fading.plus(other.fading),
+        one.forgetting.plus(other.forgetting),
     )
 
 
 def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
     """Compute the joint models of shares from their start, with the same columns and targets, and what they gained."""
-    fading, recent = gains.fading, _recent_labels(start)
-    kept_of_gains, which = fading.kept_of_gains(), recent.astype(np.intp)
+    forgetting, recent = gains.forgetting, _recent_labels(start)
+    kept_of_gains, which = forgetting.kept_of_gains(), recent.astype(np.intp)
     known, weights = start.decay * rows_of(start.extra_precision, gains.touched), rows_of(start.weights, gains.touched)
     models, precisions = [], []
     # In the sum the start counts once, forgotten by all shares; in the mean once for each share that has the column.
-    met = (gains.shares_per_column / fading.n_shares)[:, None]
-    of_sum = 1.0, fading.kept_product, kept_of_gains, 1.0
-    of_mean = fading.n_shares, fading.kept_sum, 1.0, met
+    met = (gains.shares_per_column / forgetting.n_shares)[:, None]
+    of_sum = 1.0, forgetting.kept_product, kept_of_gains, 1.0
+    of_mean = forgetting.n_shares, forgetting.kept_sum, 1.0, met
     for times, kept, of_gains, part in (of_sum, of_mean):
         base = part * (times * start.alpha + kept * known)
         precision = np.maximum(base + of_gains * gains.precision, start.alpha)
@@ -366,10 +366,10 @@ def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
         models.append((_scaled_columns(natural, 1.0 / precision, recent), intercepts / intercept_precision[which]))
         precisions.append((precision, intercept_precision))
     precision, intercept_precision = precisions[0]
-    decay = start.decay * fading.kept_product
+    decay = start.decay * forgetting.kept_product
     unused = rows_of(start.extra_precision, gains.touched)[:, 0] == 0.0
     state = start._replace(
-        scaling=_with_joint_rows(gains.scaling, start.scaling, fading),
+        scaling=_with_joint_rows(gains.scaling, start.scaling, forgetting),
         extra_precision=with_rows(start.extra_precision, gains.touched, (precision - start.alpha) / decay),
         decay=decay,
         n_used_columns=start.n_used_columns + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
@@ -381,7 +381,7 @@ def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
         warm_up=WarmUp.empty(),
     )
     both = (models[0][0], models[1][0], models[0][1], models[1][1])
-    return Joint(state, gains.touched, gains.shares_per_column, fading.n_shares, weights, *both)
+    return Joint(state, gains.touched, gains.shares_per_column, forgetting.n_shares, weights, *both)
 
 
 def _recent_labels(start: RLSState) -> BoolArray:
@@ -408,11 +408,13 @@ def _pooled(one: ScalingState, other: ScalingState) -> ScalingState:
     return one._replace(rows=rows, mean=one.mean + share * step, sum_squares=square)
 
 
-def _with_joint_rows(pooled: ScalingState, start: ScalingState, fading: Fading) -> ScalingState:
+def _with_joint_rows(pooled: ScalingState, start: ScalingState, forgetting: Forgetting) -> ScalingState:
     """Give pooled moments the number of rows that the joint model has learned, with the start counted once."""
     if not pooled.is_dense:
         return start
-    rows = fading.kept_product * start.rows + fading.kept_of_gains() * (pooled.rows - fading.kept_sum * start.rows)
+    rows = forgetting.kept_product * start.rows + forgetting.kept_of_gains() * (
+        pooled.rows - forgetting.kept_sum * start.rows
+    )
     rows = np.where(pooled.rows > 0, np.maximum(rows, 1.0), 0.0)
     square = pooled.sum_squares * (rows / np.maximum(pooled.rows, 1e-300))
     return start._replace(rows=rows, mean=pooled.mean, sum_squares=square)

@@ -37,8 +37,6 @@ _FILL_ROWS = 4096
 _PART_BYTES = 1 << 20
 # Rows that a version counts for, in addition to those that it keeps: to read an older one, all later ones are read.
 _ROWS_PER_VERSION = 256
-# Largest number of tables that are read together.
-_MAX_TABLES = 5
 
 
 class _Version:
@@ -324,16 +322,18 @@ def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> 
     """Call a function with the arrays of tables while their locks are held, and return its result.
 
     For compiled loops, which look at many rows and need little of each. The function must neither change the arrays nor
-    keep them. What is an array already is passed on. At most five may be tables.
+    keep them. What is an array already is passed on.
     """
     locks = {id(table._store): table._store.lock for table in tables if isinstance(table, VersionedRows)}
+    # Always in the same order, so that no two threads wait for one another.
+    return _holding([lock for _, lock in sorted(locks.items())], _read, tables, read, arguments)
+
+
+def _holding(locks: Sequence[Any], call: Callable[..., T], *arguments: Any) -> T:
+    """Call a function while locks are held."""
     if not locks:
-        return read(*tables, *arguments)
-    if len(locks) > _MAX_TABLES:
-        raise ValueError(f"at most {_MAX_TABLES} tables are read together, got {len(locks)}")
-    # Always in the same order, so that no two threads wait for one another. A lock that is held may be taken again.
-    first, second, third, fourth, fifth = (sorted(locks.items()) * _MAX_TABLES)[:_MAX_TABLES]
-    with first[1], second[1], third[1], fourth[1], fifth[1]: return _read(tables, read, arguments)  # noqa: E701  # fmt: skip
+        return call(*arguments)
+    with locks[0]: return _holding(locks[1:], call, *arguments)  # noqa: E701  # fmt: skip
 
 
 def _read(tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]) -> T:

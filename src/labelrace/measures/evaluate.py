@@ -184,7 +184,7 @@ def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
 
 
 def needs_scores(measures: str | Iterable[str]) -> bool:
-    """Tell whether a measure, or one of a set of measures, needs scores rather than predicted labels.
+    """Return whether a measure, or one of a set of measures, needs scores rather than predicted labels.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def needs_top(measure: str) -> int:
 
 
 def is_loss(measure: str) -> bool:
-    """Tell whether lower values of a measure are better.
+    """Return whether lower values of a measure are better.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatri
 
 
 def are_label_sets(Y: Any) -> bool:
-    """Tell whether labels are given as a set or list of names for each row, rather than as a matrix.
+    """Return whether labels are given as a set or list of names for each row, rather than as a matrix.
 
     Examples
     --------

@@ -130,12 +130,12 @@ def join(start: Any, total: Any, X: Any = None, y: Any = None) -> Any:
     if isinstance(start, Tagger):
         return _join_tagger(start, total, X, y)
     fitted = _fitted(start)
-    method, owner = fitted.algorithm.shares, EstimatorInfo(type(start).__name__, fitted.algorithm)
+    method, info = fitted.algorithm.shares, EstimatorInfo(type(start).__name__, fitted.algorithm)
     if method is None:
         joint = fitted.merge(total)
-        joint = joint if X is None else joint.learn(next_batch(X, y, joint.schema, owner))
+        joint = joint if X is None else joint.learn(next_batch(X, y, joint.schema, info))
     else:
-        joint = method.join(fitted, total, None if X is None else next_batch(X, y, total.schema, owner))
+        joint = method.join(fitted, total, None if X is None else next_batch(X, y, total.schema, info))
     return start.with_fitted(joint)
 
 

@@ -28,8 +28,8 @@ def test_gradients_are_differences(rows, linear):
     def loss():
         return 0.5 * np.square(outputs(net, Y, linear)[-1] - Y).sum() / len(Y)
 
-    for place, gradient in enumerate(_gradients(net, Y, linear)):
-        values = net[place // 2][place % 2]
+    for index, gradient in enumerate(_gradients(net, Y, linear)):
+        values = net[index // 2][index % 2]
         index = tuple(size // 2 for size in values.shape)
         kept, sides = values[index], []
         for step in (1e-5, -1e-5):

@@ -199,7 +199,7 @@ def test_multiple_windows_by_definition():
                 ]
                 rows = sorted(rows)
                 for i, x in enumerate(points):
-                    near = [rows[place] for place in order_by_distance(seen_X[rows], x)[:k]]
+                    near = [rows[index] for index in order_by_distance(seen_X[rows], x)[:k]]
                     shares[i, label] = seen_Y[near, label].mean()
             np.testing.assert_allclose(model.decision_function(X), shares, rtol=0, atol=1e-15)
             np.testing.assert_array_equal(model.predict(X), shares >= thresholds)
