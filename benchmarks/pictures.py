@@ -14,7 +14,7 @@ import typer
 from benchmarks.bounds import DRIFTS
 from labelrace import LabelRaceClassifier
 from labelrace.base.files import write_atomic
-from labelrace.evaluation import ModelSpec, prequential, windowed
+from labelrace.evaluation import ModelSpec, averages, prequential, windowed
 from labelrace.evaluation.checkpoint import CalibrationCounts
 from labelrace.report.charts import Chart, Panel, Series
 from labelrace.report.charts import panels as side_by_side
@@ -47,11 +47,15 @@ def drift() -> list[Panel]:
             "race": LabelRaceClassifier(random_state=0),
             "race without forgetting": LabelRaceClassifier(half_life=None, detect_drift=False, random_state=0),
         }
-        series = []
+        series, means = [], []
         for color, (name, model) in enumerate(models.items()):
-            values = windowed(prequential(model, stream, _BATCH, "example_f1"), 3)["example_f1"].tolist()
+            points = list(prequential(model, stream, _BATCH, "example_f1"))
+            values = windowed(points, 3)["example_f1"].tolist()
             series.append(Series(name, _rows(values), values, color))
-        panels.append(Panel(f"{kind} drift", series, "rows of the stream", y_range=(0.3, 0.8)))
+            means.append(f"{averages(points)['example_f1']:.3f}")
+        panels.append(
+            Panel(f"{kind} drift, means {' and '.join(means)}", series, "rows of the stream", y_range=(0.3, 0.8))
+        )
     return panels
 
 

