@@ -189,7 +189,7 @@ def unseen(
     source: Annotated[str, argument(help=f"One of {', '.join(SOURCES)}, dataset.")],
     path: Annotated[str | None, argument(help="The texts' file or folder, for all but unicode, or a dataset.")] = None,
 ) -> None:
-    """Compare the default with tuned rivals on texts, or on a dataset in random order.
+    """Compare the default with tuned rivals on texts or a dataset.
 
     The default is not tuned, rivals are at their best of five settings. Test then train, batches of 500: example F1,
     micro F1 and macro F1. Vowpal Wabbit takes most of the time.
