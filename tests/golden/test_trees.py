@@ -15,8 +15,8 @@ from labelrace.related.trees.mlht import HoeffdingTree
 
 EAGER = {"grace_period": 100, "delta": 0.05, "tau": 0.2}
 MLHT = {
-    # MOA's default. Its leaves would change to pruned label sets after 1000 rows, which none has here.
-    "mlht_moa": {"leaf": "meka"},
+    # MOA's default; no leaf has the 1000 rows here after which label sets are classes.
+    "mlht_moa": {"leaf": "pruned_sets"},
     "mlht_majority": {},
     "mlht_majority_eager": EAGER,
     "mlht_majority_eager_entropy": {**EAGER, "entropy": "intended"},

@@ -61,7 +61,7 @@ def test_trees_split_and_beat_the_most_frequent_labels(stream, name):
     assert (model.predict(X[400:]) != Y[400:]).mean() < 0.7 * (majority != Y[400:]).mean()
 
 
-@pytest.mark.parametrize("name", ["mlht-moa", "mlht-intended", "isoup", "isoup-moa"])
+@pytest.mark.parametrize("name", ["mlht-moa", "mlht-intended", "mlht-pruned-sets", "isoup", "isoup-moa"])
 @pytest.mark.parametrize("batch", [1, 37, 600])
 def test_how_batches_are_cut_does_not_matter(stream, name, batch):
     X, Y = stream
@@ -182,7 +182,7 @@ def test_trees_of_an_ensemble_differ_and_can_be_repeated(stream):
     [
         (
             MLHTClassifier(leaf="mean"),
-            "leaf must be one of 'naive_bayes', 'majority', 'meka', 'pruned_sets', got 'mean'",
+            "leaf must be one of 'naive_bayes', 'majority', 'pruned_sets', got 'mean'",
         ),
         (MLHTClassifier(entropy="gini"), "entropy must be one of"),
         (MLHTClassifier(grace_period=0), "grace_period must be a number above 0"),

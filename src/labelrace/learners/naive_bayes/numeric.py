@@ -309,27 +309,41 @@ def binned_odds(moments: Moments, rows: FloatArray, precision: FloatArray) -> Bi
     sums, squares = np.stack([everything - ones, ones], axis=-1).transpose(0, 2, 3, 1)
     present = _present_rows(moments, rows)
     n = np.stack([present[:, -1:] - present[:, :-1], present[:, :-1]], axis=-1).transpose(1, 2, 0)
-    n = np.maximum(n, 1.0)
+    bare = BinnedOdds(precision, *binned_normals(sums, squares, n, precision), np.empty(0))
+    zero = np.zeros(len(precision))
+    return bare._replace(at_zero=np.stack([_bin_log_odds(bare, c, zero) for c in range(len(bare.means))]))
+
+
+def binned_normals(
+    sums: FloatArray, squares: FloatArray, rows: FloatArray, precision: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """Compute means and deviations of rounded values; no deviation is below a sixth of a bin."""
+    n = np.maximum(rows, 1.0)
     means = sums / n
     spread = np.sqrt(np.abs(squares - means * sums) / n)
     least = precision / 6
-    deviations = np.where(spread > _SMALLEST_DEVIATION, np.maximum(spread, least), least)
-    bare = BinnedOdds(precision, means, deviations, np.empty(0))
-    zero = np.zeros(len(precision))
-    return bare._replace(at_zero=np.stack([_bin_log_odds(bare, c, zero) for c in range(len(means))]))
+    return means, np.where(spread > _SMALLEST_DEVIATION, np.maximum(spread, least), least)
+
+
+def bin_log_probability(
+    values: FloatArray, means: FloatArray, deviations: FloatArray, precision: FloatArray | float
+) -> FloatArray:
+    """Compute the logarithm of the normal probability of the bins of rounded values."""
+    half = precision / 2
+    with np.errstate(over="ignore"):
+        centred = values - means
+        probability = ndtr((centred + half) / deviations) - ndtr((centred - half) / deviations)
+    result: FloatArray = np.log(np.maximum(probability, _SMALLEST_PROBABILITY))
+    return result
 
 
 def _bin_log_odds(odds: BinnedOdds, component: int, values: FloatArray, index: Any = ...) -> FloatArray:
     """Compute the log odds of rounded values; ``index`` says which columns the values belong to."""
-    half = odds.precision[index] / 2
-    log = []
-    for label in (1, 0):
-        deviation = odds.deviations[component, label][index]
-        with np.errstate(over="ignore"):
-            centred = values - odds.means[component, label][index]
-            probability = ndtr((centred + half) / deviation) - ndtr((centred - half) / deviation)
-        log.append(np.log(np.maximum(probability, _SMALLEST_PROBABILITY)))
-    return log[0] - log[1]
+    absent, present = (
+        bin_log_probability(values, means[index], deviations[index], odds.precision[index])
+        for means, deviations in zip(odds.means[component], odds.deviations[component], strict=True)
+    )
+    return present - absent
 
 
 def _predict_binned(odds: BinnedOdds, X: AnyMatrix) -> FloatArray:

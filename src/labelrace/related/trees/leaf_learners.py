@@ -53,6 +53,10 @@ class LeafLearner(ABC):
     def new_part(self, shared: Any) -> Any:
         """Make the part of a leaf that has seen nothing."""
 
+    def child_part(self, part: Any, shared: Any) -> Any:
+        """Return the part that a child begins with: by default its parent's."""
+        return part
+
     @abstractmethod
     def update(self, part: Any, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, rows: IntArray, shared: Any) -> Any:
         """Learn rows of a leaf; ``leaf`` is what it had before, ``rows`` are their indices in the batch."""
@@ -113,7 +117,7 @@ class MajorityLeaves(SetLeaves):
     """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent."""
 
     # Whether the very first row is lost and a set leads from its second row on, as in MOA's default leaves, which are
-    # MEKA's.
+    # MEKA's (`pruned_sets`).
     as_meka: bool = False
 
     state_type = MajorityState

@@ -7,10 +7,10 @@ expects, and with a copy of their parent's leaf learner.
 
 Two forms are offered. *As in MOA*, to the split: a leaf's weight is its number of label occurrences, and entropy is
 that of their distribution (or MOA's intended multi-label entropy of the same shares); leaves predict their most
-frequent label set, or one of few by a tree of their own (`pruned_sets`). *By rows*, the default: entropy is that
-of each label's share of rows, as Clare and King define it, which takes a count of rows and statistics of all rows; gain
-is a share of the leaf's entropy; leaves hold naive Bayes for each label, which predicts where it has been right more
-often than the label's share.
+frequent label set or, as by MOA's default, one of few by a tree of their own (`pruned_sets`). *By rows*, the default:
+entropy is that of each label's share of rows, as Clare and King define it, which takes a count of rows and statistics
+of all rows; gain is a share of the leaf's entropy; leaves hold naive Bayes for each label, which predicts where it has
+been right more often than the label's share.
 
 Rows between two attempts are learned at once. A row costs ``m · |y|`` (by rows also ``m · l`` for naive Bayes), an
 attempt ``10 · m · l`` normal probabilities, predicting the depth of the tree and the leaf learner. The state is
@@ -44,9 +44,10 @@ from labelrace.base.sparse import dense
 from labelrace.learners import design
 from labelrace.related.stacked_states import stack, unstack
 from labelrace.related.trees import label_statistics, tree
+from labelrace.related.trees.class_leaves import ClassLeaves
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.related.trees.leaf_learners import LeafLearner, MajorityLeaves, NaiveBayesLeaves
-from labelrace.related.trees.pruned_sets import ClassLeaves, PrunedSetLeaves
+from labelrace.related.trees.pruned_sets import PrunedSetLeaves
 from labelrace.related.trees.tree import Split, TreeArrays, TreeBuilder
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -147,7 +148,8 @@ class HoeffdingTree(Algorithm[State]):
                 split = self._choose_split(leaf, batch.kinds)
                 if split is not None:
                     children = [self._child(branch, batch.kinds) for branch in split.branches]
-                    builder.split(node, split, [(child, learner) for child in children])
+                    inherited = self.leaf_learner.child_part(learner, batch.shared)
+                    builder.split(node, split, [(child, inherited) for child in children])
                     break
             builder.leaves[index] = (leaf, learner)
         return rows
@@ -269,11 +271,11 @@ class TreeClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    leaf : {"naive_bayes", "majority", "meka", "pruned_sets"}, default="naive_bayes"
+    leaf : {"naive_bayes", "majority", "pruned_sets"}, default="naive_bayes"
         What leaves predict: each label by naive Bayes or by its share, whichever has been right more often; or the most
-        frequent label set; or that as MEKA's leaves have it, which lose the first row and predict no label until a set
-        has come twice; or the most frequent label set for a leaf's first 1000 rows and then one of up to ten frequent
-        ones, chosen by a Hoeffding tree that takes them for classes.
+        frequent label set; or, as in MOA, the most frequent label set for a leaf's first 1000 rows and then one of up
+        to ten frequent ones, chosen by a Hoeffding tree that takes them for classes. MOA's leaves lose their first row
+        and predict no label until a set has come twice.
     entropy : {"rows", "occurrences", "intended"}, default="rows"
         Of which shares entropy is taken: of each label's share of the rows; of the distribution of the label
         occurrences, as MOA does; or of each label's share of the label occurrences, as MOA means to.
@@ -285,7 +287,7 @@ class TreeClassifier(OnlineClassifier):
         Bound from which on features count as equally good, and the best is taken.
     """
 
-    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
+    leaf: Literal["naive_bayes", "majority", "pruned_sets"] = "naive_bayes"
     entropy: Literal["rows", "occurrences", "intended"] = "rows"
     grace_period: float = 200
     delta: float = 1e-7
@@ -293,13 +295,13 @@ class TreeClassifier(OnlineClassifier):
 
     def _trees(self, n_trees: int) -> HoeffdingTree:
         """Check the parameters, and make the algorithm of ``n_trees`` trees."""
-        parameters.check_choice("leaf", self.leaf, ("naive_bayes", "majority", "meka", "pruned_sets"))
+        parameters.check_choice("leaf", self.leaf, ("naive_bayes", "majority", "pruned_sets"))
         parameters.check_choice("entropy", self.entropy, ("rows", "occurrences", "intended"))
         parameters.check_number("grace_period", self.grace_period, 0, open_low=True)
         parameters.check_number("delta", self.delta, 0, 1, open_low=True)
         parameters.check_number("tau", self.tau, 0)
         numbers = float(self.grace_period), float(self.delta), float(self.tau)
-        learner: LeafLearner = NaiveBayesLeaves() if self.leaf == "naive_bayes" else MajorityLeaves(self.leaf == "meka")
+        learner: LeafLearner = NaiveBayesLeaves() if self.leaf == "naive_bayes" else MajorityLeaves()
         if self.leaf == "pruned_sets":
             learner = PrunedSetLeaves(HoeffdingTree(ClassLeaves(), "occurrences", *numbers))
         return HoeffdingTree(learner, self.entropy, *numbers, n_trees)
@@ -325,7 +327,7 @@ class MLHTClassifier(TreeClassifier):
 
     @classmethod
     def moa(cls, **others: Any) -> Self:
-        """Make the tree as MOA has it, with its majority label set in the leaves."""
+        """Make MOA's tree with majority label sets in the leaves; ``leaf="pruned_sets"`` has those of its default."""
         return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
 
     def _algorithm(self, seed: int) -> HoeffdingTree:

@@ -1,13 +1,16 @@
-"""Leaves of a multi-label Hoeffding tree that take label sets for classes: pruned sets.
+"""Leaves of a multi-label Hoeffding tree that take label sets for classes: pruned sets, as MOA's leaves have them.
 
-For its first 1000 rows a leaf predicts its most frequent label set, and keeps the rows. Then the sets that came more
-than P times become classes, with the least P that leaves at most ten of them; rows with other sets are left out.
-A Hoeffding tree learns the classes from the rows kept, in their order, and from every row that follows. A row's label
-set is that of its class in this tree, which at each leaf is the one with the most rows. Where no set is left as a
-class, as all sets came equally often, the most frequent set stays what is predicted.
+The very first row is lost. For its next 1000 rows a leaf predicts its most frequent label set, none until one has come
+twice, and keeps the rows. Then the sets that came more than P times become classes, with the least P that leaves at
+most ten of them. A Hoeffding tree learns the classes from the rows kept, in their order, and from every row that
+follows; its leaves predict by naive Bayes, or by the most frequent class (`class_leaves`). A row's label set is that of
+its class in this tree. Rows with other sets are left out, and so are, of those that follow, rows without labels, even
+if no label is one of the classes.
 
-MOA's leaves, which are MEKA's, do so. That rows with pruned sets are left out, and that the tree of classes predicts
-the most frequent class, are choices.
+So do MOA's leaves, which are MEKA's. Three things are otherwise. The tree of classes splits as the tree above it does,
+where that of MOA's leaves is Weka's. Where P leaves one set, or none, as others came equally often, MEKA lowers it
+again, whatever number of classes that gives; here one set stays the only class, and without any the most frequent set
+stays what is predicted. Where classes are equally likely, the one whose set came first is predicted.
 
 References
 ----------
@@ -31,8 +34,9 @@ from labelrace.base.sparse import dense, stacked
 from labelrace.related import stored_rows
 from labelrace.related.stored_rows import StoredRows
 from labelrace.related.trees import label_statistics
+from labelrace.related.trees.class_leaves import ClassLeavesState
 from labelrace.related.trees.label_statistics import Leaf
-from labelrace.related.trees.leaf_learners import BatchLabelSets, LeafLearner, MajorityLeaves, MajorityState, SetLeaves
+from labelrace.related.trees.leaf_learners import BatchLabelSets, MajorityLeaves, MajorityState, SetLeaves
 from labelrace.related.trees.tree import TreeArrays
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -41,11 +45,12 @@ if TYPE_CHECKING:
 
 
 class ClassTree(NamedTuple):
-    """The tree of classes of one leaf, as `mlht.State` has it, without learners."""
+    """The tree of classes of one leaf, as `mlht.State` has it."""
 
     kinds: FeatureKinds
     nodes: Annotated[TreeArrays, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
+    learners: ClassLeavesState
 
 
 class PrunedSetsState(NamedTuple):
@@ -89,7 +94,7 @@ class PrunedSetLeaves(SetLeaves):
     warm_up: int = 1000  # rows of a leaf before it has classes
     max_classes: int = 10  # largest number of classes
 
-    counter: ClassVar[MajorityLeaves] = MajorityLeaves()
+    counter: ClassVar[MajorityLeaves] = MajorityLeaves(as_meka=True)
     state_type = PrunedSetsState
 
     def init(self, kinds: FeatureKinds, n_labels: int, n_leaves: int) -> PrunedSetsState:
@@ -106,10 +111,8 @@ class PrunedSetLeaves(SetLeaves):
 
     def _empty(self, majority: Any, kinds: FeatureKinds) -> _Part:
         start = self.trees.init(Schema(kinds, None, self.max_classes, None), np.random.default_rng(0))
-        nothing = ClassTree(start.kinds, start.nodes, start.leaves)
-        return _Part(
-            majority, np.zeros((0, len(kinds))), np.zeros(0, dtype=np.intp), np.full(self.max_classes, -1), nothing
-        )
+        no_rows, no_sets = np.zeros((0, len(kinds))), np.zeros(0, dtype=np.intp)
+        return _Part(majority, no_rows, no_sets, np.full(self.max_classes, -1), ClassTree(*start))
 
     def unpack(self, state: PrunedSetsState, kinds: FeatureKinds, Y: AnyMatrix) -> tuple[BatchLabelSets, list[_Part]]:
         """Find the label sets of a batch, and unpack each leaf."""
@@ -140,20 +143,30 @@ class PrunedSetLeaves(SetLeaves):
 
     def update(self, part: _Part, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, rows: IntArray, shared: Any) -> _Part:
         """Count label sets; keep rows until there are classes, then let their tree learn."""
-        waiting, sets = max(0, self.warm_up - int(part.majority[0].sum())), shared.of_row[rows]
+        _, _, began = part.majority
+        waiting = max(0, self.warm_up - int(part.majority[0].sum()))
         part = part._replace(majority=self.counter.update(part.majority, leaf, X, Y, rows, shared))
+        if not began:
+            X, Y, rows = X[1:], Y[1:], rows[1:]
+        sets = shared.of_row[rows]
         if waiting:
             some = slice(0, waiting)
             sets_kept = np.concatenate([part.sets, sets[some]])
             part = part._replace(X=stacked([part.X, X[some]]), sets=sets_kept)
             if len(sets_kept) < self.warm_up:
                 return part
-            classes = np.full(self.max_classes, -1)
-            chosen = frequent(np.bincount(sets_kept), self.max_classes)
-            classes[: len(chosen)] = chosen
-            part = self._teach(part._replace(classes=classes), part.X, sets_kept)
+            part = self._teach(self._with_classes(part), part.X, sets_kept)
             part = part._replace(X=part.X[:0], sets=sets_kept[:0])
-        return self._teach(part, X[waiting:], sets[waiting:])
+        has_labels = waiting + np.flatnonzero(np.diff(Y.indptr)[waiting:])
+        return self._teach(part, X[has_labels], sets[has_labels])
+
+    def _with_classes(self, part: _Part) -> _Part:
+        """Choose the classes by the rows kept."""
+        chosen = frequent(np.bincount(part.sets), self.max_classes)
+        classes = np.full(self.max_classes, -1)
+        classes[: len(chosen)] = chosen
+        learners = part.tree.learners._replace(n_classes=float(len(chosen)))
+        return part._replace(classes=classes, tree=part.tree._replace(learners=learners))
 
     def _teach(self, part: _Part, X: AnyMatrix, sets: IntArray) -> _Part:
         """Let the tree of classes learn the rows that have one."""
@@ -166,18 +179,15 @@ class PrunedSetLeaves(SetLeaves):
             return part
         ones = (np.ones(len(has_class)), classes[has_class], np.arange(len(has_class) + 1))
         Y = scipy.sparse.csr_array(ones, shape=(len(has_class), self.max_classes))
-        after = self.trees.update(self._state(part.tree), X[has_class], Y)
-        return part._replace(tree=ClassTree(after.kinds, after.nodes, after.leaves))
-
-    def _state(self, tree: ClassTree) -> Any:
-        return self.trees.state_type(*tree, ClassLeavesState(float(len(tree.leaves.rows))))
+        after = self.trees.update(self.trees.state_type(*part.tree), X[has_class], Y)
+        return part._replace(tree=ClassTree(*after))
 
     def derive(self, state: PrunedSetsState, leaves: list[Any]) -> _Derived:
         """Compute shares of labels, and derive the trees of leaves that have classes."""
         majority = state.majority
         sets = dense(stored_rows.as_matrix(majority.sets, int(majority.n_labels)))
         trees = [
-            self.trees.derive(self._state(tree)) if (classes >= 0).any() else None
+            self.trees.derive(self.trees.state_type(*tree)) if (classes >= 0).any() else None
             for tree, classes in zip(state.trees, state.classes, strict=True)
         ]
         share = (majority.seen @ sets + 1.0) / (majority.seen.sum(axis=1)[:, None] + 2.0)
@@ -222,44 +232,3 @@ def _take_tree(tree: ClassTree, moves: Moves) -> ClassTree:
 def _widened(tree: ClassTree, kinds: FeatureKinds) -> ClassTree:
     """Give a tree of classes room for new nominal values."""
     return tree if tree.kinds is kinds else _take_tree(tree, Moves(tree.kinds.moves(kinds), kinds))
-
-
-class ClassLeavesState(NamedTuple):
-    """Number of leaves."""
-
-    n_leaves: float
-
-
-@dataclass(frozen=True)
-class ClassLeaves(LeafLearner):
-    """Predict the class with the most rows at a leaf, those that it began with included; there is nothing to learn."""
-
-    state_type = ClassLeavesState
-
-    def init(self, kinds: FeatureKinds, n_labels: int, n_leaves: int) -> ClassLeavesState:
-        """Make leaves."""
-        return ClassLeavesState(float(n_leaves))
-
-    def unpack(self, state: ClassLeavesState, kinds: FeatureKinds, Y: AnyMatrix) -> tuple[None, list[Any]]:
-        """Return nothing for each leaf."""
-        return None, [None] * int(state.n_leaves)
-
-    def pack(self, shared: None, parts: list[Any]) -> ClassLeavesState:
-        """Count the leaves."""
-        return ClassLeavesState(float(len(parts)))
-
-    def new_part(self, shared: None) -> None:
-        """Make a leaf."""
-
-    def update(self, part: Any, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, rows: IntArray, shared: Any) -> None:
-        """Leave it to the tree, which counts classes."""
-
-    def derive(self, state: ClassLeavesState, leaves: list[Any]) -> FloatArray:
-        """Compute each leaf's shares of classes."""
-        mass = np.stack([leaf.mass for leaf in leaves])
-        shares: FloatArray = mass / np.maximum(mass.sum(axis=1, keepdims=True), 1.0)
-        return shares
-
-    def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Return the shares."""
-        return scores
