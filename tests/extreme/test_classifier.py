@@ -45,8 +45,8 @@ def test_memory_is_divided_between_codes_and_table():
     state = model._fitted.state
     arrays = [state.learners.weights, state.decoder.sums, state.table]
     assert sum(np.asarray(array).nbytes for array in arrays) <= 4e6
-    assert model.n_components_ == hashed.sizes_for(4e6, 300, 2500).n_components
-    assert model.n_slots_ == hashed.sizes_for(4e6, 300, 2500).n_slots
+    assert model.n_components_ == hashed.sizes_for(4e6, 300, 2500, uses_postings=False).n_components
+    assert model.n_slots_ == hashed.sizes_for(4e6, 300, 2500, uses_postings=False).n_slots
 
 
 def test_learns_and_predicts_sets_tops_and_scores_alike():
@@ -139,7 +139,7 @@ def test_a_batch_that_fails_changes_nothing(monkeypatch):
     model, X, Y = fitted(800)
     before = model.predict_top(X[:20], 5)
 
-    def fail(*arguments):
+    def fail(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(hashed.code_decoder, "update", fail)
@@ -295,3 +295,34 @@ def test_a_model_in_another_order_predicts_the_same_but_for_its_table():
     assert grown.table is full.table
     assert len(grown.decoder.sums) == 2600
     assert not np.asarray(algorithm.take(full, growth.to_reorder(full, features)).table).any()
+
+
+def documents(n, seed, skew, n_labels=2500, n_features=600):
+    """Make rows of some 80 of 600 words, of which each label has a dozen; low labels are frequent."""
+    rng = np.random.default_rng(seed)
+    words_of_labels = np.random.default_rng(0).integers(0, n_features, (n_labels, 12))
+    labels = (n_labels * rng.random((n, 4)) ** skew).astype(int)
+    words = np.hstack([words_of_labels[labels].reshape(n, -1), rng.integers(0, n_features, (n, 40))])
+    X, Y = np.zeros((n, n_features)), np.zeros((n, n_labels), np.int8)
+    np.put_along_axis(X, words, 1.0, axis=1)
+    np.put_along_axis(Y, labels, 1, axis=1)
+    return scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)
+
+
+@pytest.mark.parametrize(("skew", "kept"), [(4.0, 0.75), (1.5, 0.4)])
+def test_documents_of_common_words_in_a_fourth_of_the_memory(skew, kept):
+    """Words that are in one of eight documents name no label: the decoder finds the candidates, and more of them.
+
+    Labels have nothing in common here: where they are about equally frequent, half of the hits are lost.
+    """
+    X, Y = documents(6000, 1, skew)
+    x, y = documents(500, 2, skew)
+    hits = []
+    for memory in (6e6, 1.5e6):
+        model = labelrace.make_model("race", max_memory=memory, random_state=0)
+        for first in range(0, 6000, 500):
+            model.partial_fit(X[first : first + 500], Y[first : first + 500])
+        hits.append(np.mean([[y[row, label] for label, _ in top] for row, top in enumerate(model.predict_top(x, 3))]))
+    assert model.n_components_ is not None
+    assert len(model._fitted.state.postings) == 0
+    assert hits[1] > kept * hits[0]

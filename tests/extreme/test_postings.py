@@ -25,6 +25,11 @@ def batch(rng, n):
     return Z, Y.tocsr()
 
 
+def begun():
+    """Make empty postings of all features: these rows are too few, and too dense, to begin with."""
+    return VersionedRows.taking(np.zeros((M, postings.LABELS_PER_FEATURE), np.int32))
+
+
 def updated(table, Z, precision, Y):
     extra_precision = VersionedRows.taking(np.stack([precision, precision], axis=1))
     return postings.update(table, Z, FeatureKinds.numbers(M), extra_precision, Y)
@@ -38,7 +43,7 @@ def by_rarity(Z, row, precision):
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 7), min_size=1, max_size=4))
 def test_lists_are_those_of_plain_python(seed, sizes):
     rng = np.random.default_rng(seed)
-    table, lists = postings.init(), {feature: [] for feature in range(M)}
+    table, lists = begun(), {feature: [] for feature in range(M)}
     for n in sizes:
         precision = rng.integers(0, 5, M).astype(float)
         Z, Y = batch(rng, n)
@@ -62,7 +67,7 @@ def test_lists_are_those_of_plain_python(seed, sizes):
 def test_labels_in_another_order_and_features_that_stand_for_others():
     rng = np.random.default_rng(0)
     Z, Y = batch(rng, 20)
-    table = updated(postings.init(), Z, np.ones(M), Y)
+    table = updated(begun(), Z, np.ones(M), Y)
     # A new label comes in front of the others.
     labels = np.concatenate([[-1], rng.permutation(N_LABELS)])
     moved = np.asarray(postings.renumbered(table, labels))
@@ -83,10 +88,24 @@ def test_two_models_offer_labels_by_turns():
     np.testing.assert_array_equal(postings.merged(postings.init(), lists), lists)
 
 
-def test_few_labels_and_dense_rows_keep_nothing():
-    Z, Y = batch(np.random.default_rng(0), 5)
-    assert len(updated(postings.init(), Z.toarray(), np.ones(M), Y)) == 0
-    assert len(updated(postings.init(), Z, np.ones(M), Y[:, :2000])) == 0
+def test_few_labels_few_rows_and_common_features_keep_nothing():
+    """Once there are postings, rows with common features go on with them."""
+    X, Y = stream(200, 0)
+    kinds, extra_precision = FeatureKinds.numbers(X.shape[1]), np.ones((X.shape[1], 2))
+    extra_precision = VersionedRows.taking(extra_precision)
+
+    def n_lists(table, rows, labels):
+        return len(postings.update(table, rows, kinds, extra_precision, labels))
+
+    X = X.astype(np.float32)
+    assert n_lists(postings.init(), X, Y) == 2560
+    assert n_lists(postings.init(), X.toarray(), Y) == 0
+    assert n_lists(postings.init(), X, Y[:, :2000]) == 0
+    assert n_lists(postings.init(), X[:5], Y[:5]) == 0
+    common = scipy.sparse.csr_array(np.random.default_rng(0).random((200, 2560)) < 0.05).astype(np.float32)
+    assert n_lists(postings.init(), common, Y) == 0
+    begun = postings.update(postings.init(), X, kinds, extra_precision, Y)
+    assert n_lists(begun, common, Y) == 2560
 
 
 def stream(n, seed):

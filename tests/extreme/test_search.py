@@ -22,8 +22,7 @@ def learned(seed, n_labels, n_batches=8, n=40, few_unsorted=60, n_recent=30):
     rng = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(code_decoder, "_MIN_UNSORTED", few_unsorted)
-        patch.setattr(code_decoder, "_MAX_RECENT", n_recent)
-        patch.setattr(code_decoder, "_MAX_RECENT_WITH_POSTINGS", n_recent)
+        patch.setattr(code_decoder, "_n_recent", lambda n_labels, uses_postings: n_recent)
         state = code_decoder.init(n_labels, K)
         for _ in range(n_batches):
             labels = np.minimum(rng.zipf(1.3, size=(n, 4)) - 1, n_labels - 1)

@@ -67,6 +67,8 @@ _N_HEAD_TO_LEARN = 512
 _MIN_KEPT = 1e-9
 # Smallest and largest number of pseudo labels, and their share of the memory; smallest and largest number of slots.
 _MIN_CODES, _MAX_CODES, _CODES_SHARE = 16, 128, 0.4
+# The largest number of pseudo labels where the decoder alone has to find the candidates among many labels.
+_MAX_CODES_WITHOUT_POSTINGS = 256
 _MIN_SLOTS, _MAX_SLOTS = 1 << 10, 1 << 24
 
 
@@ -77,8 +79,12 @@ class Sizes(NamedTuple):
     n_slots: int
 
 
-def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: int | None = None) -> Sizes:
+def sizes_for(
+    max_memory: float, n_columns: int, n_labels: int, n_components: int | None = None, *, uses_postings: bool = True
+) -> Sizes:
     """Divide an amount of memory, in bytes, between pseudo labels and the table.
+
+    ``uses_postings`` tells whether features offer candidates, where labels are many.
 
     Examples
     --------
@@ -90,11 +96,13 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     cells = max_memory / 4.0
     # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
     cells -= 4.0 * n_columns + 2.0 * n_labels
-    # And its postings.
+    # And its postings, which may begin later.
     cells -= postings.LABELS_PER_FEATURE * n_columns if postings.enabled(n_labels) else 0.0
     each = n_columns + n_labels
     if n_components is None:
-        n_components = int(min(max(_CODES_SHARE * cells / each, _MIN_CODES), _MAX_CODES)) // 2 * 2
+        by_decoder_alone = postings.enabled(n_labels) and not uses_postings
+        most = _MAX_CODES_WITHOUT_POSTINGS if by_decoder_alone else _MAX_CODES
+        n_components = int(min(max(_CODES_SHARE * cells / each, _MIN_CODES), most)) // 2 * 2
     n_slots = int(min(max(cells - n_components * each, _MIN_SLOTS), _MAX_SLOTS))
     return Sizes(n_components, n_slots)
 
@@ -144,9 +152,10 @@ class HashedRace(BankAlgorithm[State]):
         """Make the state of a model that has seen nothing."""
         return self.empty(schema.kinds, schema.n_labels)
 
-    def empty(self, kinds: FeatureKinds, n_labels: int) -> State:
-        """Make the state of a model that has seen nothing."""
-        sizes = sizes_for(self.max_memory, len(kinds), n_labels, self.n_components)
+    def empty(self, kinds: FeatureKinds, n_labels: int, X: AnyMatrix | None = None) -> State:
+        """Make the state of a model that has seen nothing, but is going to learn rows such as ``X``."""
+        uses_postings = X is None or postings.are_useful(X, kinds, n_labels)
+        sizes = sizes_for(self.max_memory, len(kinds), n_labels, self.n_components, uses_postings=uses_postings)
         return State(
             self.bank.init(kinds, sizes.n_components),
             code_decoder.init(n_labels, sizes.n_components),
@@ -177,7 +186,8 @@ class HashedRace(BankAlgorithm[State]):
             if learners is not None:
                 return self._learn_later_rows(state._replace(learners=learners), X, Y, derived)
             first, others = split_first_batch(X.shape[0])
-            started = self._learn_first_rows(self.empty(state.learners.scaling.kinds, Y.shape[1]), X[first], Y[first])
+            empty = self.empty(state.learners.scaling.kinds, Y.shape[1], X[first])
+            started = self._learn_first_rows(empty, X[first], Y[first])
             return self._learn_later_rows(started, X[others], Y[others], None) if len(others) else started
 
     def _learn_first_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
@@ -187,9 +197,10 @@ class HashedRace(BankAlgorithm[State]):
         codes = hashed_codes.encode(filled, k)
         learners, ridge = self.bank.fit_first_rows(state.learners, X, codes)
         U = ridge.leave_one_out_scores(codes)
+        uses_postings = postings.are_useful(X, learners.scaling.kinds, Y.shape[1])
         state = state._replace(
             learners=learners._replace(warm_up=WarmUp.of(X, Y)),
-            decoder=code_decoder.update(state.decoder, U, filled),
+            decoder=code_decoder.update(state.decoder, U, filled, uses_postings=uses_postings),
         )
         derived = self.derive(state)
         Z, learners = self.bank.transform(derived.learners, X), state.learners
@@ -236,11 +247,12 @@ class HashedRace(BankAlgorithm[State]):
         filled = self._filled(index.decoder, queries, Y)
         keep = max(self.bank.forgetting_factor(n), _MIN_KEPT)
         codes = hashed_codes.encode(filled, U.shape[1])
-        kinds = state.learners.scaling.kinds
+        lists = postings.update(state.postings, Z, state.learners.scaling.kinds, extra_precision, Y, columns)
+        uses_postings = len(lists) > 0
         return state._replace(
-            postings=postings.update(state.postings, Z, kinds, extra_precision, Y, columns),
+            postings=lists,
             learners=self.bank.learn(state.learners, X, codes, gathered=gathered, sparse_block=CompiledSparseBlock),
-            decoder=code_decoder.update(state.decoder, U, filled, keep, queries.norms),
+            decoder=code_decoder.update(state.decoder, U, filled, keep, queries.norms, uses_postings=uses_postings),
             table=table,
         )
 
@@ -393,7 +405,8 @@ class HashedRACEClassifier(OnlineClassifier):
         follow from it and from the features and labels of the first batch. Each later label or feature adds four bytes
         for each pseudo label.
     n_components : int or "auto", default="auto"
-        Pseudo labels; "auto" for as many, from 16 to 128, as there is memory for.
+        Pseudo labels; "auto" for as many, from 16 to 128, as there is memory for; up to 256 with more than
+        2,048 labels of rows whose features are common.
     half_life : float or None, default=8000.0
         Rows after which half of what was learned is forgotten; None for never.
     detect_drift : bool, default=True

@@ -39,7 +39,7 @@ def compress(algorithm: HashedRace, learners: RLSState, monitor: Monitor, n_drif
     # Copied once: it may be as large as the memory budget.
     learners = learners._replace(weights=np.asarray(learners.weights))
     weights, intercepts, n_labels = learners.weights, learners.intercepts, len(learners.intercepts)
-    empty = algorithm.empty(learners.scaling.kinds, n_labels)
+    empty = algorithm.empty(learners.scaling.kinds, n_labels, X)
     codes = hashed_codes.encoder_matrix(n_labels, len(empty.decoder.total))
     compressed, Z, U = _compressed_learners(algorithm.bank, learners, monitor, codes, X)
     is_fitted = len(U) >= _MIN_ROWS

@@ -40,8 +40,9 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 # their codes are close to 0. It is not relative to the variance, which is 0 where the first rows all have one code: the
 # scores of rows with another one would be rounding errors of single precision.
 _RELATIVE_RIDGE, _MIN_RIDGE = 1e-3, 1.0
-# Recent occurrences of labels that are kept, which candidates are taken from first; fewer where there are postings.
-_MAX_RECENT, _MAX_RECENT_WITH_POSTINGS = 4096, 2048
+# Recent occurrences of labels that are kept, which candidates are taken from first: with many labels, with few, and
+# with many where postings add to the candidates.
+_MAX_RECENT, _MAX_RECENT_OF_FEW_LABELS, _MAX_RECENT_WITH_POSTINGS = 8192, 4096, 2048
 # Unsorted labels up to which they are not sorted in: this number, or one in so many of all labels if that is larger.
 _MIN_UNSORTED, _UNSORTED_DIVISOR = 4096, 16
 # Scale below which the sums are multiplied by it.
@@ -105,10 +106,19 @@ def init(n_labels: int, n_components: int) -> State:
     )
 
 
-def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, norms: FloatArray | None = None) -> State:
+def update(
+    state: State,
+    U: FloatArray,
+    Y: AnyMatrix,
+    keep: float = 1.0,
+    norms: FloatArray | None = None,
+    *,
+    uses_postings: bool = False,
+) -> State:
     """Add rows with the codes ``U`` that were predicted for them; entries of the sparse ``Y`` are from 0 to 1.
 
-    ``norms`` are those that `queries` computed for them, if it was called.
+    ``norms`` are those that `queries` computed for them, if it was called. With ``uses_postings``, fewer recent labels
+    are kept.
     """
     state = forget(state, keep)
     state = state._replace(gram=state.gram + U.T @ U, total=state.total + U.sum(axis=0), rows=state.rows + len(U))
@@ -124,13 +134,15 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, norms: 
     before = table.rows(touched)
     sums: Any = table.replaced(touched, (before + sums_of_batch).astype(np.float32), before)
     occurrences = np.concatenate([state.recent_labels, Y.indices[Y.data > 0]])
-    recent_labels = occurrences[-_n_recent(Y.shape[1]) :].astype(np.intp)
+    recent_labels = occurrences[-_n_recent(Y.shape[1], uses_postings=uses_postings) :].astype(np.intp)
     return _with_occurred(state._replace(sums=sums, recent_labels=recent_labels), touched)
 
 
-def _n_recent(n_labels: int) -> int:
+def _n_recent(n_labels: int, *, uses_postings: bool = False) -> int:
     """Return how many recent occurrences of labels are kept."""
-    return _MAX_RECENT_WITH_POSTINGS if postings.enabled(n_labels) else _MAX_RECENT
+    if not postings.enabled(n_labels):
+        return _MAX_RECENT_OF_FEW_LABELS
+    return _MAX_RECENT_WITH_POSTINGS if uses_postings else _MAX_RECENT
 
 
 def _with_occurred(state: State, touched: IntArray) -> State:
@@ -185,10 +197,10 @@ def _scales(state: State, share: float = 1.0) -> FloatArray:
     return scales
 
 
-def added(one: State, other: State, kept: float) -> State:
+def added(one: State, other: State, kept: float, *, uses_postings: bool = False) -> State:
     """Add the sums of two decoders of the same labels and codes, and keep a share of them."""
     sums = np.asarray(one.sums) * _scales(one, kept) + np.asarray(other.sums) * _scales(other, kept)
-    half = _n_recent(len(sums)) // 2
+    half = _n_recent(len(sums), uses_postings=uses_postings) // 2
     return State(
         gram=kept * (one.gram + other.gram),
         total=kept * (one.total + other.total),

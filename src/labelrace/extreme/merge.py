@@ -77,11 +77,12 @@ def merge_states(bank: RLS, one: State, other: State) -> State:
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")
     learners, kept = _learners(bank, one.learners, other.learners)
+    lists = postings.merged(one.postings, other.postings)
     return one._replace(
         learners=learners,
-        decoder=code_decoder.added(one.decoder, other.decoder, kept),
+        decoder=code_decoder.added(one.decoder, other.decoder, kept, uses_postings=len(lists) > 0),
         table=residual_table.merged(one.table, other.table),
-        postings=postings.merged(one.postings, other.postings),
+        postings=lists,
         counts=histogram.merge(one.counts, other.counts),
         n_missed=one.n_missed + other.n_missed,
         n_drifts=max(one.n_drifts, other.n_drifts),

@@ -9,6 +9,10 @@ gained for it.
 On 20,000 rows of a stream of 34,764 labels, 32 candidates of which up to 12 come from postings are better (nDCG@5 .517)
 than 64 by the decoder alone (.511), at about half of the cost.
 
+Documents that have one in twenty of all features, as do those of 237 words out of 5,000, have no feature that names a
+label: their rarest ones offer labels of any recent rows, in the place of better ones by the decoder. So rows whose
+features are common have no postings (`are_useful`).
+
 State: lists of labels, (features, LABELS_PER_FEATURE), a `VersionedRows`. Labels are stored with 1 added, so that 0 is
 an empty place. Costs: ``4 LABELS_PER_FEATURE`` bytes a feature; a row with ``z`` non-zeros takes ``O(z)``.
 """
@@ -39,11 +43,21 @@ ROWS = "Tuple((int32[::1], int32[::1], float32[::1], int32[::1]))"
 
 # Number of labels up to which the decoder alone finds good candidates, and there are no postings.
 _MAX_LABELS_WITHOUT_POSTINGS = 2048
+# Largest share of rows that have a feature, on average, for features to name labels; and rows that tell it. The stream
+# that postings help most has .002, one that they harm has .047.
+_MAX_FEATURE_SHARE, _MIN_ROWS = 0.02, 32
 
 
 def enabled(n_labels: int) -> bool:
     """Return whether there are so many labels that postings are used."""
     return n_labels > _MAX_LABELS_WITHOUT_POSTINGS
+
+
+def are_useful(X: AnyMatrix, kinds: FeatureKinds, n_labels: int) -> bool:
+    """Return whether postings are to begin with these rows: labels are many, and features numeric and rare."""
+    n_nonzero = X.nnz if scipy.sparse.issparse(X) else np.count_nonzero(X)
+    is_rare = X.shape[0] >= _MIN_ROWS and n_nonzero <= _MAX_FEATURE_SHARE * X.shape[0] * X.shape[1]
+    return enabled(n_labels) and kinds.all_numeric and is_rare
 
 
 def init() -> Any:
@@ -54,12 +68,12 @@ def init() -> Any:
 def update(
     table: Any, Z: AnyMatrix, kinds: FeatureKinds, extra_precision: Any, Y: AnyMatrix, columns: IntArray | None = None
 ) -> Any:
-    """Add the labels of rows to the postings of their rarest features, if labels are many and rows sparse and numeric.
+    """Add the labels of rows to the postings of their rarest features, if there are postings or they are useful.
 
     Later rows are newer. ``extra_precision`` is that of the learners before they learn the rows, (m, 2); or only that
     of the columns that occur, where ``columns`` has the index of each non-zero in it.
     """
-    if not (scipy.sparse.issparse(Z) and enabled(Y.shape[1]) and kinds.all_numeric):
+    if not (scipy.sparse.issparse(Z) and (len(table) or are_useful(Z, kinds, Y.shape[1]))):
         return table
     table = VersionedRows.of(table)
     table = table.grown(Z.shape[1]) if len(table) < Z.shape[1] else table

@@ -52,7 +52,7 @@ N_HEAD = 4096
 """Labels in the head of each list."""
 
 # Candidates of a row: by the decoder alone, with postings, and where labels are few, as codes are short and rank worse.
-_CANDIDATES, _CANDIDATES_WITH_POSTINGS, _CANDIDATES_OF_FEW_LABELS = 64, 32, 256
+_CANDIDATES, _CANDIDATES_WITH_POSTINGS, _CANDIDATES_OF_FEW_LABELS = 128, 32, 256
 # Smallest score by the decoder of an absent label that the table learns, where there are postings: most others are
 # offered by features.
 _MIN_ABSENT_SCORE = 0.01
