@@ -131,5 +131,5 @@ def _data_files(given: Iterable[Path]) -> dict[str, Path]:
 
 
 def _key(name: str) -> str:
-    entry = next((entry for entry in catalog.ENTRIES if name.lower() in entry.also), None)
-    return catalog.plain_name(entry.name if entry else name).replace("_", "")
+    entry = catalog.entry_of(name)
+    return catalog.plain_name(entry.name if entry else name)

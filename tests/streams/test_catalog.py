@@ -251,7 +251,7 @@ def test_git_id_and_verify(tmp_path):
 def test_the_table_is_sound():
     entries = catalog.ENTRIES
     names = [entry.name for entry in entries]
-    assert len(names) == len(set(names)) == 28
+    assert len(names) == len(set(names)) == 29
     assert {"cal500", "delicious", "enron", "mediamill", "nus-wide", "rcv1v2"} <= set(names)
     for entry in entries:
         assert min(entry.rows, entry.features, entry.labels) > 0
@@ -291,3 +291,30 @@ def test_files_of_the_extreme_classification_repository_are_brought(tmp_path, mo
     assert load_dataset("EURLex-4K").Y.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 0]]
     with pytest.raises(FileNotFoundError, match="found eurlex_train there"):
         catalog.find_dataset("other")
+
+
+def test_parts_for_training_and_testing_are_found_by_the_names_of_their_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELRACE_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(FileNotFoundError, match="is in the Extreme Classification repository, http"):
+        catalog.find_dataset("eurlex-test")
+    for part in ("train", "test"):
+        (tmp_path / f"eurlex_{part}.txt").write_text("1 3 4\n0,3 0:1\n")
+    for name in ("eurlex-4k", "eurlex_train", "EURLex-train"):
+        assert catalog.find_dataset(name).name == "eurlex_train.txt"
+    for name in ("eurlex-4k-test", "eurlex_test", "eurlex-test"):
+        assert catalog.find_dataset(name).name == "eurlex_test.txt"
+
+
+def test_a_file_with_the_name_as_given_comes_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELRACE_DATA", str(tmp_path))
+    for name in ("a-b.arff", "a_b.arff"):
+        (tmp_path / name).touch()
+    assert [catalog.find_dataset(name).stem for name in ("a-b", "a_b")] == ["a-b", "a_b"]
+
+
+@pytest.mark.parametrize(("name", "file"), [("mediamill", "mediamill"), ("eurlex-4k", "eurlex_train")])
+def test_real_files_in_other_formats_are_what_the_catalog_says(real_data, name, file):
+    real_data(file, ".npz" if name == "mediamill" else ".txt")
+    data, entry = load_dataset(name), catalog.entry_of(name)
+    assert (*data.X.shape, data.Y.shape[1]) == (entry.rows, entry.features, entry.labels)

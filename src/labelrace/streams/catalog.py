@@ -100,7 +100,8 @@ def find_dataset(name: str) -> Path:
     Parameters
     ----------
     name : str
-        The name of the file without suffix, in upper or lower case. `find_labels` finds the file that names its labels.
+        The name of the file without suffix; case, hyphens and underscores do not matter. `find_labels` finds the file
+        that names its labels.
 
     Raises
     ------
@@ -210,13 +211,17 @@ def git_blob_id(path: str | os.PathLike[str]) -> str:
 
 
 def entry_of(name: str) -> CatalogEntry | None:
-    """Return the entry of the catalog with this name, if there is one."""
-    return next((entry for entry in ENTRIES if plain_name(entry.name) == plain_name(name)), None)
+    """Return the entry of the catalog with this name, or with this other name of its file, if there is one."""
+    return next((entry for entry in ENTRIES if plain_name(name) in _names(entry)), None)
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a dataset without hyphens and in lower case, to compare it."""
-    return name.lower().replace("-", "")
+    """Return the name of a dataset in lower case, without hyphens and underscores, to compare it."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _names(entry: CatalogEntry) -> set[str]:
+    return {plain_name(name) for name in (entry.name, *entry.also)}
 
 
 def _advice(entry: CatalogEntry) -> str:
@@ -237,11 +242,11 @@ def _advice(entry: CatalogEntry) -> str:
 
 def _locate(name: str) -> Path | None:
     entry = entry_of(name)
-    names = {name.lower(), *(entry.also if entry else ())}
+    names = {plain_name(name)} | (_names(entry) if entry else set())
     for folder in data_folders():
-        matches = [file for file in _data_files(folder) if file.stem.lower() in names]
+        matches = [file for file in _data_files(folder) if plain_name(file.stem) in names]
         if matches:
-            # If names differ only in case, the name as given comes first.
+            # If names differ only in case and hyphens, the name as given comes first.
             return min(matches, key=lambda file: (_SUFFIXES.index(file.suffix.lower()), file.stem != name))
     return None
 
@@ -250,11 +255,11 @@ def _data_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     # A .txt file may be anything, so it is a dataset only if its name is known.
-    texts = {name for entry in ENTRIES if entry.bring for name in (entry.name, *entry.also)}
+    texts = {name for entry in ENTRIES if entry.bring for name in _names(entry)}
     return sorted(
         file
         for file in folder.iterdir()
-        if file.suffix.lower() in _SUFFIXES and (file.suffix.lower() != ".txt" or file.stem.lower() in texts)
+        if file.suffix.lower() in _SUFFIXES and (file.suffix.lower() != ".txt" or plain_name(file.stem) in texts)
     )
 
 
