@@ -1,15 +1,17 @@
 """One pass against batch: how well models rank that learn each row once, and those that go through all rows often.
 
-The first three quarters of a stream are learned, the last quarter is ranked; a dataset whose files are a training and a
-test part (``eurlex_train.txt``, ``eurlex_test.txt``) keeps them, its training rows in random order. All get the same
-matrix: sparse rows of length one, or dense columns with a deviation of one. A CSV table of text has TF-IDF weights, by
-the rows learned. Online models learn batches of 500 rows, each ranked before it is learned, too.
+The first three quarters of the rows are learned, the last quarter is ranked; a dataset whose files are a training and a
+test part (``eurlex_train.txt``, ``eurlex_test.txt``) keeps them. Rows of datasets are in random order, as that of some
+files, sorted by topic, leaves nothing to learn for the last quarter; rows of a CSV table of text are in their own. All
+get the same matrix: sparse rows of length one, or dense columns with a deviation of one; of texts TF-IDF, by the rows
+learned. Online models learn batches of 500 rows, each ranked before it is learned, too.
 
 Each method runs in a process of its own, one thread, so that processor time and peak of memory are the method's.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import tempfile
@@ -57,9 +59,7 @@ _ONE_VS_REST: dict[str, tuple[Any, tuple[float, ...]]] = {
 _PACKAGES = ("vowpalwabbit", "omikuji", "napkinxc")
 # Columns of the table, and how their numbers are written.
 _COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
-    "P@1": ("precision_at_1", partial(as_value, decimals=3)),
-    "P@3": ("precision_at_3", partial(as_value, decimals=3)),
-    "P@5": ("precision_at_5", partial(as_value, decimals=3)),
+    **{f"P@{k}": (f"precision_at_{k}", partial(as_value, decimals=3)) for k in (1, 3, 5)},
     "nDCG@5": ("ndcg_at_5", partial(as_value, decimals=3)),
     "P@1 on the way": ("before_precision_at_1", partial(as_value, decimals=3)),
     "nDCG@5 on the way": ("before_ndcg_at_5", partial(as_value, decimals=3)),
@@ -112,8 +112,8 @@ def one_vs_rest(make: Callable[[], Any], limit: float, X: AnyMatrix, Y: AnyMatri
     weights, intercepts = np.zeros((X.shape[1], Y.shape[1]), np.float32), np.zeros(Y.shape[1], np.float32)
     for label in range(Y.shape[1]):
         present = columns[:, [label]].toarray().ravel() > 0
-        if present.all() or not present.any():
-            intercepts[label] = np.inf if present.any() else -np.inf
+        if len(np.unique(present)) == 1:
+            intercepts[label] = np.inf if present[0] else -np.inf
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -150,7 +150,7 @@ def omikuji(settings: Mapping[str, Any], X: AnyMatrix, Y: AnyMatrix, folder: Pat
 
     def size() -> float:
         model.save(str(folder / "model"))
-        return _folder_size(folder / "model")
+        return folder_size(folder / "model")
 
     return Learned(top, size, beside)
 
@@ -160,24 +160,21 @@ def napkinxc(X: AnyMatrix, Y: AnyMatrix, folder: Path) -> Learned:
     from napkinxc.models import PLT
 
     model = PLT(str(folder / "model"), threads=1, seed=0)
-    model.fit(scipy.sparse.csr_matrix(X), _label_lists(Y))
+    model.fit(scipy.sparse.csr_matrix(X), [list(row) for row in row_dicts(Y)])
     return Learned(
         lambda X: padded(model.predict(scipy.sparse.csr_matrix(X), top_k=_BEST), _BEST),
-        lambda: _folder_size(folder / "model"),
+        lambda: folder_size(folder / "model"),
     )
 
 
-def _label_lists(Y: AnyMatrix) -> list[list[int]]:
-    return [list(row) for row in row_dicts(Y)]
-
-
-def _folder_size(folder: Path) -> float:
+def folder_size(folder: Path) -> float:
+    """Add up the bytes of the files in a folder."""
     return float(sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
 
 
 def methods(budgets: Sequence[str], n_labels: int, limit: float) -> dict[str, dict[str, Method]]:
     """Return the methods that can run, by name; each with its settings, of which the best is shown."""
-    memory = {"race": {}, **{f"race, {size}": {"max_memory": size} for size in budgets}}
+    memory: dict[str, dict[str, str]] = {"race": {}, **{f"race, {size}": {"max_memory": size} for size in budgets}}
     found: dict[str, dict[str, Method]] = {
         "most frequent labels": {"": partial(one_pass, partial(make_model, "majority"))},
         **{
@@ -204,10 +201,8 @@ def measured(method: Method, split: Split) -> Record:
     with tempfile.TemporaryDirectory() as folder:
         try:
             learned = method(split.X, split.Y, Path(folder))
-        except TimeoutError as error:
-            return {"error": str(error)}
         except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}".rstrip(".")}
+            return {"error": str(error).rstrip(".") or type(error).__name__}
         spent, start = time.process_time() - start - learned.beside, time.process_time()
         top = learned.top(split.X_ranked)
         return {
@@ -257,6 +252,7 @@ def batch(
     seconds: Annotated[
         float, typer.Option(help="Seconds of one-vs-rest on a dataset: settings that take longer are left out.")
     ] = 1200.0,
+    in_order: Annotated[bool, typer.Option("--in-order", help="Keep the order of the files.")] = False,
     data: Data = None,
     out: Out = RUNS / "batch",
 ) -> None:
@@ -271,15 +267,14 @@ def batch(
 
     python -m benchmarks batch eurlex-4k --budget 40MB --budget 20MB --budget 10MB --methods race
     """
-    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
-        notes = [f"Not compared: {', '.join(missing)}. `python -m benchmarks rivals` installs them."]
-    else:
-        notes = []
+    missing = ", ".join(name for name in _PACKAGES if find_spec(name) is None)
+    notes = [f"Not compared: {missing}. `python -m benchmarks rivals` installs them."] if missing else []
     # Compiles the loops of compressed labels, or loads them, so that no model's time includes it.
-    make_model("race-hashed")
+    for module in ("classifier", "compress"):
+        importlib.import_module(f"labelrace.extreme.{module}")
     records: list[Record] = []
     with threadpool_limits(limits=1):
-        for split in _splits(datasets or (), data or ()):
+        for split in _splits(datasets or (), data or (), in_order):
             about = {"stream": split.name, "rows": split.X.shape[0], "labels": split.Y.shape[1]}
             for name, settings in methods(budget or (), split.Y.shape[1], seconds).items():
                 if not only or name.startswith(tuple(as_names(only))):
@@ -293,15 +288,16 @@ def _tried(split: Split, name: str, settings: Mapping[str, Method], limit: float
     """Run a method with one setting after the other, until another would exceed the limit."""
     spent = 0.0
     for number, (setting, method) in enumerate(settings.items(), 1):
-        print(f"{split.name}: {name} {setting}", file=sys.stderr, flush=True)
         record = apart(partial(measured, method, split))
+        told = record["error"] or "nDCG@5 {ndcg_at_5:.3f}, {seconds:.3g} s".format(**record)
+        print(" ".join(filter(None, [f"{split.name}:", name, setting])) + f": {told}", file=sys.stderr, flush=True)
         yield {"setting": setting, **record}
         spent += record.get("seconds", limit)
         if spent * (number + 1) / number > limit:
             return
 
 
-def _splits(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Split]:
+def _splits(names: Sequence[str], folders: Sequence[Path], in_order: bool) -> Iterator[Split]:
     tables = [name for name in names if name.endswith((".csv", ".csv.gz"))]
     others = [name for name in names if name not in tables]
     sources = find_datasets(folders, others).sources if others or not tables else []
@@ -311,9 +307,11 @@ def _splits(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Split]:
         if source.data in (other for file, other in parts.items() if file != other):
             continue
         X, Y = _matrices(source.data, source.labels)
-        if part != source.data and part.is_file():
+        if not in_order:
             order = np.random.default_rng(0).permutation(X.shape[0])
-            yield _scaled(Split(source.name.replace("_train", ""), X[order], Y[order], *_matrices(part, source.labels)))
+            X, Y = X[order], Y[order]
+        if part != source.data and part.is_file():
+            yield _scaled(Split(source.name.replace("_train", ""), X, Y, *_matrices(part, source.labels)))
         else:
             n = X.shape[0] * 3 // 4
             yield _scaled(Split(source.name, X[:n], Y[:n], X[n:], Y[n:]))

@@ -142,7 +142,7 @@ def extreme(
 ) -> None:
     """Measure quality, speed and memory with very many labels.
 
-    Vowpal Wabbit's label tree is measured, too, where it is installed.
+    Vowpal Wabbit's label tree is measured, too, where `python -m benchmarks rivals` has installed it.
 
     [dim]Examples:[/dim]
 

@@ -85,6 +85,13 @@ def test_the_test_part_of_a_dataset_is_ranked(run, tmp_path):
     assert {record["precision_at_1"] for record in records["logistic regression"]} == {"0.0"}
 
 
+@pytest.mark.parametrize(("arguments", "precision"), [((), 1.0), (("--in-order",), 0.0)])
+def test_rows_are_in_random_order_unless_asked(arguments, precision, run, tmp_path):
+    (tmp_path / "sorted.txt").write_text("120 2 2\n" + "0 0:1\n" * 90 + "1 1:1\n" * 30)
+    _, records = run("--data", tmp_path, "--methods", "race", *arguments)
+    assert float(records["race"][0]["precision_at_1"]) == precision
+
+
 def test_a_table_of_text(run, tmp_path):
     questions = [f"{word},<p>How to {word} well?</p>,{word}s" for word in ("bake", "grill", "boil") * 40]
     (tmp_path / "food.csv").write_text("\n".join(["title,content,tags", *questions]))
