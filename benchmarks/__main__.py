@@ -15,7 +15,21 @@ import sys
 
 import typer
 
-from benchmarks import extreme, methods, paper, pictures, quality, scale, search, speed, tags, unseen, walk
+from benchmarks import (
+    batch,
+    extreme,
+    methods,
+    paper,
+    pictures,
+    quality,
+    rivals,
+    scale,
+    search,
+    speed,
+    tags,
+    unseen,
+    walk,
+)
 
 app = typer.Typer(
     name="python -m benchmarks",
@@ -29,6 +43,7 @@ for command in (
     quality.quality,
     extreme.extreme,
     extreme.compression,
+    batch.batch,
     speed.speed,
     walk.walk,
     methods.methods,
@@ -36,6 +51,7 @@ for command in (
     search.search,
     unseen.unseen,
     pictures.pictures,
+    rivals.rivals,
 ):
     app.command()(command)
 app.add_typer(scale.app, name="scale")
@@ -43,6 +59,7 @@ app.add_typer(scale.app, name="scale")
 
 def main() -> None:
     """Run a command; a wrong call or file is told in one sentence."""
+    rivals.use_rivals()
     try:
         app()
     except (ValueError, OSError, ImportError) as error:

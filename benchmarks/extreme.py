@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.datasets import Source, find_datasets
 from benchmarks.plan import RUNS, Data, Out, Record, publish
-from benchmarks.rivals import vowpal_lines, vowpal_wabbit
+from benchmarks.rivals import NOT_INSTALLED, vowpal_lines, vowpal_wabbit
 from benchmarks.timing import batches, seconds
 from labelrace import Tagger, __version__, load_dataset, make_model
 from labelrace.cli.options import as_names, option
@@ -142,7 +142,7 @@ def extreme(
 ) -> None:
     """Measure quality, speed and memory with very many labels.
 
-    Vowpal Wabbit's label tree is measured, too, where it is installed.
+    Vowpal Wabbit's label tree is measured, too, where `python -m benchmarks rivals` has installed it.
 
     [dim]Examples:[/dim]
 
@@ -157,7 +157,7 @@ def extreme(
     counts = sorted(set(labels or _LABELS)) if synthetic else []
     if min(counts, default=_BEST) < _BEST:
         raise ValueError(f"--labels must be at least {_BEST}, got {counts[0]}")
-    notes = [] if find_spec("vowpalwabbit") else ["Not installed, and so not compared: vowpalwabbit."]
+    notes = [] if find_spec("vowpalwabbit") else [NOT_INSTALLED]
     streams: list[Callable[[], Stream]] = [partial(zipf_stream, count, rows) for count in counts]
     if datasets is None or datasets:
         found = find_datasets(data or (), as_names(datasets or ""), needed=False)
@@ -234,28 +234,36 @@ def extreme_document(records: list[Record], notes: list[str]) -> Document:
         "the size of the model's file, and for Vowpal Wabbit 16 bytes for each weight; it has no label sets and no "
         "example F1. No parameter was tuned."
     )
+    lower = ("First batch (s)", "Latency (ms)", "100 rows (ms)", "State")
+    table = records_table("extreme", "Very many labels.", _COLUMNS, by_stream, lower)
     return Document(
         name="extreme",
         title="Very many labels",
         lead=f"{plural(len(by_stream), 'stream')}, {plural(len(methods), 'method')}, one core.",
         footer=f"Made by labelrace {__version__}.",
-        sections=[Section("Quality, speed and memory", hint, [_table(by_stream)])],
+        sections=[Section("Quality, speed and memory", hint, [table])],
         records={"extreme": records},
         notes=notes,
     )
 
 
-def _table(by_stream: Mapping[str, list[Record]]) -> Table:
-    lower = ("First batch (s)", "Latency (ms)", "100 rows (ms)", "State")
-    columns = [Column(title, lower=title in lower) for title in _COLUMNS]
+def records_table(
+    name: str,
+    caption: str,
+    shown: Mapping[str, tuple[str, Callable[[float | None], str]]],
+    by_stream: Mapping[str, list[Record]],
+    lower: Sequence[str],
+) -> Table:
+    """Return records as a table, a group for each stream; `lower` are the columns where less is better."""
+    columns = [Column(title, lower=title in lower) for title in shown]
     groups = []
-    for name, of in by_stream.items():
+    for stream, of in by_stream.items():
         rows = [
-            Row(record["method"], [Cell(text(record[key]), number=record[key]) for key, text in _COLUMNS.values()])
+            Row(record["method"], [Cell(text(record[key]), number=record[key]) for key, text in shown.values()])
             for record in of
         ]
-        groups.append(Group(rows, name, detail=plural(of[0]["rows"], "row")))
-    return Table("extreme", "Very many labels.", columns, groups, first="Method")
+        groups.append(Group(rows, stream, detail=plural(of[0]["rows"], "row")))
+    return Table(name, caption, columns, groups, first="Method")
 
 
 def compression(

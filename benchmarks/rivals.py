@@ -3,13 +3,21 @@
 Vowpal Wabbit and River, where they are installed, are given the features as `race` scales them and its threshold rule,
 so that the learners are compared. All settings of a grid are run, and the one with the highest example F1 on each
 dataset is shown. As it is chosen after the fact, it is what tuning could have reached, and not what a stream allows.
+
+``python -m benchmarks rivals`` installs other systems, in the versions of ``data/rivals.txt``, into an environment of
+their own; every benchmark finds them there. What they share with labelrace, such as NumPy, is labelrace's.
 """
 
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
+import sysconfig
+import venv
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +47,24 @@ _GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
     "river-logistic": ("rate", (0.03, 0.1, 0.3, 1.0)),
 }
 JUDGE = "example_f1"
+_ENVIRONMENT = Path(__file__).parents[1] / ".venv-rivals"
+NOT_INSTALLED = "Vowpal Wabbit is not compared: `python -m benchmarks rivals` installs it."
+
+
+def rivals() -> None:
+    """Install other systems, for the benchmarks alone.
+
+    Vowpal Wabbit, omikuji and napkinXC are installed into `.venv-rivals`, for this version of Python.
+    """
+    venv.create(_ENVIRONMENT, with_pip=True)
+    python, wanted = _ENVIRONMENT / "bin" / "python", Path(__file__).parent / "data" / "rivals.txt"
+    if subprocess.run([python, "-m", "pip", "install", "--quiet", "--requirement", wanted], check=False).returncode:
+        raise OSError(f"the packages of {wanted.name} could not be installed: see above")
+
+
+def use_rivals() -> None:
+    """Make the other systems importable, after all that is installed here."""
+    sys.path.append(sysconfig.get_path("purelib", "venv", {"base": str(_ENVIRONMENT)}))
 
 
 def available() -> list[str]:
@@ -59,7 +85,7 @@ def spec_of(name: str, **given: float) -> ModelSpec:
         return ModelSpec(name, given, label)
     kind, package = BASELINES[name]
     if find_spec(package) is None:
-        raise ValueError(f"models must be installed, and {name} needs {package}: pip install {package}")
+        raise ValueError(f"models must be installed, and {name} needs {package}: see `python -m benchmarks rivals`")
     return ModelSpec(f"{__name__}:{kind}", given, label)
 
 

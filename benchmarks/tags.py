@@ -30,7 +30,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import MultiLabelBinarizer, normalize
 
 import labelrace
-from benchmarks.rivals import vowpal_lines, vowpal_wabbit
+from benchmarks.rivals import NOT_INSTALLED, vowpal_lines, vowpal_wabbit
 from benchmarks.timing import seconds
 from labelrace.cli.options import argument
 from labelrace.evaluation.checkpoint import padded
@@ -76,7 +76,7 @@ def compare(path: Path) -> None:
     if find_spec("vowpalwabbit"):
         settings += [(vw, {"rate": rate, "tfidf": tfidf}) for rate in (0.1, 0.5, 2.0) for tfidf in (False, True)]
     else:
-        print("vowpalwabbit is not installed, and so not compared")
+        print(NOT_INSTALLED)
     print(" " * 52 + "".join(f"{name:>16}" for name in MEASURES) + f"{'CPU':>12}")
     start = time.process_time()
     _tell("labelrace.Tagger(), all defaults", _tagger(table, Y, list(binarizer.classes_)), start)

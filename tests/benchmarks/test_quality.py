@@ -72,7 +72,7 @@ def test_the_reference_is_the_default_race_classifier():
 def test_baselines_that_are_not_installed_are_refused(monkeypatch):
     monkeypatch.setattr("benchmarks.rivals.find_spec", lambda package: None)
     assert "vowpal-wabbit" not in [spec.label for spec in quality_models()]
-    with pytest.raises(ValueError, match="vowpal-wabbit needs vowpalwabbit: pip install"):
+    with pytest.raises(ValueError, match="vowpal-wabbit needs vowpalwabbit: see `python -m benchmarks rivals`"):
         quality_models([ModelSpec("vowpal-wabbit")])
 
 
