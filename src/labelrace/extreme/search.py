@@ -135,6 +135,14 @@ def _score(sums: Any, label: Any, weights: Any) -> Any:
 
 
 @kernel()
+def _add_codes(block: Any, weights: Any, first: Any, scores: Any) -> None:
+    """Add the codes from ``first`` on to the scores of a block of labels, one after the other, as `_score` does."""
+    for j in range(first, len(weights)):
+        for i in range(_BLOCK_LABELS):
+            scores[i] += weights[j] * block[j, i]
+
+
+@kernel()
 def _block_scores(block: Any, weights: Any, scores: Any) -> None:
     """Compute the scores of a block of labels, four codes at a time, so that scores are written less often."""
     scores[:] = 0.0
@@ -143,9 +151,19 @@ def _block_scores(block: Any, weights: Any, scores: Any) -> None:
         for i in range(_BLOCK_LABELS):
             first = weights[j] * block[j, i] + weights[j + 1] * block[j + 1, i]
             scores[i] += first + (weights[j + 2] * block[j + 2, i] + weights[j + 3] * block[j + 3, i])
-    for j in range(n_by_four, len(weights)):
-        for i in range(_BLOCK_LABELS):
-            scores[i] += weights[j] * block[j, i]
+    _add_codes(block, weights, n_by_four, scores)
+
+
+@kernel()
+def _insert_better(block_labels: Any, block_scores: Any, labels: Any, scores: Any, offset: Any) -> None:
+    """Replace labels by better ones of a block; ``offset`` is added to these."""
+    end, size = len(labels) - 1, len(block_labels)
+    for start in range(0, size, _STRIP_LABELS):
+        if none_above(block_scores[start : start + _STRIP_LABELS], scores[end]):
+            continue
+        for i in range(start, min(start + _STRIP_LABELS, size)):
+            if block_scores[i] > scores[end]:
+                insert(labels, scores, block_labels[i] + offset, block_scores[i])
 
 
 @kernel()
@@ -157,34 +175,39 @@ def _search(
     ``offset`` is added to labels that are inserted.
     """
     head_labels, bounds, blocks = lists[0], lists[1], lists[2]
-    some, end = np.empty(_BLOCK_LABELS, np.float32), len(labels) - 1
-    for block in range(first, last, _BLOCK_LABELS):
-        if bound_factor * bounds[block] < scores[end]:
+    block_scores = np.empty(_BLOCK_LABELS, np.float32)
+    for start in range(first, last, _BLOCK_LABELS):
+        if bound_factor * bounds[start] < scores[-1]:
             return False
-        _block_scores(blocks[block // _BLOCK_LABELS], weights, some)
-        for start in range(0, min(_BLOCK_LABELS, last - block), _STRIP_LABELS):
-            if none_above(some[start : start + _STRIP_LABELS], scores[end]):
-                continue
-            for i in range(start, min(start + _STRIP_LABELS, last - block)):
-                if some[i] > scores[end]:
-                    insert(labels, scores, head_labels[block + i] + offset, some[i])
+        _block_scores(blocks[start // _BLOCK_LABELS], weights, block_scores)
+        _insert_better(head_labels[start : min(start + _BLOCK_LABELS, last)], block_scores, labels, scores, offset)
     return True
 
 
 @kernel()
 def _search_rest(
-    rest: Any, is_listed: Any, sums: Any, weights: Any, bound_factor: Any, labels: Any, scores: Any
+    rest: Any, is_listed: Any, sums: Any, weights: Any, bound_factors: Any, is_active: Any, labels: Any, scores: Any
 ) -> None:
-    """Search a list after its head, label by label; ``is_listed`` are labels to leave out, if not empty."""
-    last, n_labels = len(labels) - 1, len(sums)
-    for label in rest:
-        if len(is_listed) and is_listed[label]:
-            continue
-        if bound_factor * min(np.sqrt(sums[label, -2]), sums[label, -1]) < scores[last]:
-            return
-        score = _score(sums, label, weights)
-        if score > scores[last]:
-            insert(labels, scores, label + n_labels, score)
+    """Search a list after its head for the rows that are active, until none is.
+
+    The sums of a block are copied once for all rows. ``is_listed`` are labels to leave out, if not empty.
+    """
+    block, block_labels = np.zeros((weights.shape[1], _BLOCK_LABELS), np.float32), np.empty(_BLOCK_LABELS, np.int64)
+    block_scores, start, bound = np.empty(_BLOCK_LABELS, np.float32), 0, np.float32(np.inf)
+    while start < len(rest) and is_active.any():
+        size, least = 0, (scores[:, -1] / bound_factors)[is_active].min()
+        while start < len(rest) and size < _BLOCK_LABELS and bound >= least:
+            label, start = rest[start], start + 1
+            if len(is_listed) and is_listed[label]:
+                continue
+            bound = min(np.sqrt(sums[label, -2]), sums[label, -1])
+            block_labels[size], block[:, size] = label, sums[label, :-1]
+            size += bound >= least
+        for row in np.flatnonzero(is_active):
+            block_scores[:] = 0.0
+            _add_codes(block, weights[row], 0, block_scores)
+            _insert_better(block_labels[:size], block_scores, labels[row], scores[row], len(sums))
+            is_active[row] = bound_factors[row] * bound >= scores[row, -1]
 
 
 @kernel()
@@ -207,21 +230,42 @@ def _best_of_pool(lists: Any, weights: Any, bound_factor: Any, labels: Any, scor
 
 
 @kernel()
+def _search_list(
+    lists: Any,
+    first: Any,
+    size: Any,
+    rest: Any,
+    is_listed: Any,
+    sums: Any,
+    weights: Any,
+    bound_factors: Any,
+    labels: Any,
+    scores: Any,
+) -> None:
+    """Replace labels of rows by better ones of a list: of its head, from ``first`` on, and of the rest."""
+    is_active = np.empty(len(labels), np.bool_)
+    for row in range(len(labels)):
+        of_row = weights[row], bound_factors[row], labels[row], scores[row]
+        is_active[row] = _search(lists, first, first + size, *of_row, len(sums))
+    _search_rest(rest, is_listed, sums, weights, bound_factors, is_active, labels, scores)
+
+
+@kernel()
 def _put_best_of_all(
-    sums: Any, lists: Any, weights: Any, bound_factor: Any, n_exact: Any, labels: Any, scores: Any
+    sums: Any, lists: Any, weights: Any, bound_factors: Any, n_exact: Any, labels: Any, scores: Any
 ) -> None:
     """Insert the best of all labels among those of the pool; meanwhile, those that are new have ``n_labels`` added."""
     _, _, _, sizes, unsorted, order, n_head, is_listed = lists
     n_labels, second = len(sums), _padded(sizes[0])
     third = second + _padded(sizes[1])
-    exact_labels, exact_scores = labels[:n_exact].copy(), scores[:n_exact].copy()
-    if _search(lists, second, second + sizes[1], weights, bound_factor, exact_labels, exact_scores, n_labels):
-        _search_rest(unsorted[n_head:], is_listed[:0], sums, weights, bound_factor, exact_labels, exact_scores)
-    if _search(lists, third, third + sizes[2], weights, bound_factor, exact_labels, exact_scores, n_labels):
-        _search_rest(order[n_head:], is_listed, sums, weights, bound_factor, exact_labels, exact_scores)
-    for j in range(n_exact):
-        if exact_labels[j] >= n_labels and exact_scores[j] > scores[-1]:
-            insert(labels, scores, exact_labels[j] - n_labels, exact_scores[j])
+    exact_labels, exact_scores = labels[:, :n_exact].copy(), scores[:, :n_exact].copy()
+    of_rows = sums, weights, bound_factors, exact_labels, exact_scores
+    _search_list(lists, second, sizes[1], unsorted[n_head:], is_listed[:0], *of_rows)
+    _search_list(lists, third, sizes[2], order[n_head:], is_listed, *of_rows)
+    for row in range(len(labels)):
+        for j in range(n_exact):
+            if exact_labels[row, j] >= n_labels and exact_scores[row, j] > scores[row, -1]:
+                insert(labels[row], scores[row], exact_labels[row, j] - n_labels, exact_scores[row, j])
 
 
 @kernel()
@@ -317,18 +361,18 @@ def _find(
     # For where the pool is too small; where there are too few of these, all labels that have occurred are searched.
     others = _unseen_labels(lists, max(n_best - n_pool, 0))
     n_exact = n_best if len(others) < n_best - n_pool else min(n_exact, n_best)
-    bound_factor = _ROUNDING_FACTOR * np.sqrt(scale)
+    weights, bound_factors = weights[some], _ROUNDING_FACTOR * np.sqrt(scale) * norms[some]
+    for i in range(len(some)):
+        _best_of_pool(lists, weights[i], bound_factors[i], all_labels[i], all_scores[i])
+        for label in others:
+            insert(all_labels[i], all_scores[i], label, np.float32(0.0))
+    if n_exact:
+        _put_best_of_all(sums, lists, weights, bound_factors, n_exact, all_labels, all_scores)
     for i in range(len(some)):
         row, labels, scores = some[i], all_labels[i], all_scores[i]
-        bound = bound_factor * norms[row]
-        _best_of_pool(lists, weights[row], bound, labels, scores)
-        for label in others:
-            insert(labels, scores, label, np.float32(0.0))
-        if n_exact:
-            _put_best_of_all(sums, lists, weights[row], bound, n_exact, labels, scores)
         if len(postings_lists):
             offered = labels_from_postings(postings_lists, extra_precision, all_rows, row)
-            _put_offered(labels, scores, offered, sums, weights[row])
+            _put_offered(labels, scores, offered, sums, weights[i])
         if len(table):
             here = slice(indptr[row], indptr[row + 1])
             add_weights(table, features[here], values[here], labels, scores)
