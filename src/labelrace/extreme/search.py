@@ -192,7 +192,9 @@ def _search_rest(
 
     The sums of a block are copied once for all rows. ``is_listed`` are labels to leave out, if not empty.
     """
-    block, block_labels = np.zeros((weights.shape[1], _BLOCK_LABELS), np.float32), np.empty(_BLOCK_LABELS, np.int64)
+    # Wider than a block: columns of rows whose length is a power of 2 would be in the same few places of the cache.
+    block = np.zeros((weights.shape[1], _BLOCK_LABELS + 16), np.float32)
+    block_labels = np.empty(_BLOCK_LABELS, np.int64)
     block_scores, start, bound = np.empty(_BLOCK_LABELS, np.float32), 0, np.float32(np.inf)
     while start < len(rest) and is_active.any():
         size, least = 0, (scores[:, -1] / bound_factors)[is_active].min()
