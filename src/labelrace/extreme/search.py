@@ -13,13 +13,13 @@ row that are not among them replace the last ones.
 The labels that have occurred are in three lists, each sorted by descending bound (`Lists`):
 
     pool       labels of recent occurrences             head: all of it
-    unsorted   labels counted since the last sorting    head: the first ``n_head`` │ the rest, label by label
-    order      all labels as they were sorted last      head: the first ``n_head`` │ the rest, label by label
+    unsorted   labels counted since the last sorting    head: the first ``n_head`` │ the rest, copied when needed
+    order      all labels as they were sorted last      head: the first ``n_head`` │ the rest, copied when needed
 
-One kernel, `_find`, goes through the rows one after the other; where rows are predicted, another one computes their
+One kernel, `_find`, does all this for the rows of a batch; where rows are predicted, another one computes their
 codes and calls it. Costs: most labels that are scored are the first of the pool or of a list, its *head*. The sums of
 heads are copied beforehand (`build_lists`), in blocks that are stored code by code, so that the scores of a block are a
-sum of arrays. The rest is read label by label.
+sum of arrays. The rest is copied block by block while a row needs it, once for all rows.
 """
 
 from __future__ import annotations
