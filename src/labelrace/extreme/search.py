@@ -16,10 +16,11 @@ The labels that have occurred are in three lists, each sorted by descending boun
     unsorted   labels counted since the last sorting    head: the first ``n_head`` │ the rest, copied when needed
     order      all labels as they were sorted last      head: the first ``n_head`` │ the rest, copied when needed
 
-One kernel, `_find`, does all this for the rows of a batch; where rows are predicted, another one computes their
-codes and calls it. Costs: most labels that are scored are the first of the pool or of a list, its *head*. The sums of
-heads are copied beforehand (`build_lists`), in blocks that are stored code by code, so that the scores of a block are a
-sum of arrays. The rest is copied block by block while a row needs it, once for all rows.
+Two kernels do this for the rows of a batch: `_find_in_pool`, whose result monitoring and learning share, and `_find`,
+which does the rest; where rows are predicted, another one computes their codes and calls both. Costs: most labels that
+are scored are the first of the pool or of a list, its *head*. The sums of heads are copied beforehand (`build_lists`),
+in blocks that are stored code by code, so that the scores of a block are a sum of arrays. The rest is copied block by
+block while a row needs it, once for all rows.
 """
 
 from __future__ import annotations
@@ -309,6 +310,20 @@ def _unseen_labels(lists: Any, n: Any) -> Any:
     return unseen[:n_found]
 
 
+@kernel(f"void(float32[:, ::1], float64[::1], float64, {_LISTS}, {_FOUND})")
+def _find_in_pool(weights: Any, norms: Any, scale: Any, lists: Any, labels: Any, scores: Any) -> None:
+    """Find the best of the pool for all rows; where it is too small, labels that have not occurred follow, then -1.
+
+    The arguments are as for `_find`; ``labels`` and ``scores``, (n, n_best), are written.
+    """
+    others = _unseen_labels(lists, max(labels.shape[1] - lists[3][0], 0))
+    for row in range(len(labels)):
+        bound_factor = _ROUNDING_FACTOR * np.sqrt(scale) * norms[row]
+        _best_of_pool(lists, weights[row], bound_factor, labels[row], scores[row])
+        for label in others:
+            insert(labels[row], scores[row], label, np.float32(0.0))
+
+
 @kernel(
     f"void({_TABLES}, {postings.ROWS}, int64[::1], float32[:, ::1], float64[::1], float64, {_LISTS}, float64, int64,"
     f"{_FOUND})"
@@ -329,7 +344,7 @@ def _find(
     all_labels: Any,
     all_scores: Any,
 ) -> None:
-    """Find the candidates of rows and their scores.
+    """Find the candidates of rows and their scores, beginning with those that `_find_in_pool` has found.
 
     Parameters
     ----------
@@ -356,18 +371,13 @@ def _find(
     n_exact : int
         Number of candidates of a row that are exactly the best of all labels.
     all_labels, all_scores : (n, n_best) arrays
-        Candidates and their scores, to be written.
+        The best of the pool and their scores; candidates and their scores are written in their place.
     """
     indptr, features, values, _ = all_rows
-    n_best, n_pool = all_labels.shape[1], lists[3][0]
-    # For where the pool is too small; where there are too few of these, all labels that have occurred are searched.
-    others = _unseen_labels(lists, max(n_best - n_pool, 0))
-    n_exact = n_best if len(others) < n_best - n_pool else min(n_exact, n_best)
+    n_best = all_labels.shape[1]
+    # Where the pool and the labels that have not occurred are too few, all others are searched.
+    n_exact = n_best if (all_labels < 0).any() else min(n_exact, n_best)
     weights, bound_factors = weights[some], _ROUNDING_FACTOR * np.sqrt(scale) * norms[some]
-    for i in range(len(some)):
-        _best_of_pool(lists, weights[i], bound_factors[i], all_labels[i], all_scores[i])
-        for label in others:
-            insert(all_labels[i], all_scores[i], label, np.float32(0.0))
     if n_exact:
         _put_best_of_all(sums, lists, weights, bound_factors, n_exact, all_labels, all_scores)
     for i in range(len(some)):
@@ -415,6 +425,7 @@ def _predict_and_find(
     U = predicted_codes(code_weights, indptr, features, values, intercepts)
     write_queries(U, inverse, mean, n_rows, scale, weights, norms)
     tables, rows = (sums, postings_lists, extra_precision, table), (indptr, features, values, features)
+    _find_in_pool(weights, norms, scale, lists, labels, scores)
     _find(*tables, rows, np.arange(n), weights, norms, scale, lists, of_best, n_exact, labels, scores)
 
 
@@ -491,12 +502,28 @@ def n_candidates(n_labels: int, *, uses_postings: bool) -> int:
     return _CANDIDATES_WITH_POSTINGS if uses_postings else _CANDIDATES
 
 
-def find(index: SearchIndex, rows: Rows, n_exact: int = N_EXACT, some: IntArray | None = None) -> Candidates:
+def find_in_pool(index: SearchIndex, rows: Rows, n_exact: int = N_EXACT) -> Candidates:
+    """Find the best of the pool for each row, and their scores by the decoder: what finding candidates begins with."""
+    found = _room(index, len(rows.queries.norms), n_exact)
+    _find_in_pool(*rows.queries, index.decoder.scale, tuple(index.lists), *found)
+    return Candidates(*found)
+
+
+def find(
+    index: SearchIndex,
+    rows: Rows,
+    n_exact: int = N_EXACT,
+    some: IntArray | None = None,
+    in_pool: Candidates | None = None,
+) -> Candidates:
     """Find the candidates of rows, or of some of them, and their scores.
 
     Among them are the ``n_exact`` best of all labels by the decoder. Where too few labels have occurred, others follow.
+    ``in_pool`` is what `find_in_pool` has found for all rows, if it was called; it is not changed.
     """
-    return _found(index, rows, n_exact, np.arange(len(rows.queries.norms)) if some is None else some)
+    some = np.arange(len(rows.queries.norms)) if some is None else some
+    in_pool = find_in_pool(index, rows, n_exact) if in_pool is None else in_pool
+    return _completed(index, rows, n_exact, some, Candidates(in_pool.labels[some], in_pool.scores[some]))
 
 
 def predict(
@@ -510,13 +537,16 @@ def predict(
     return Candidates(labels, scores)
 
 
-def candidates_to_learn(index: SearchIndex, rows: Rows, Y: AnyMatrix) -> tuple[IntArray, Array, FloatArray]:
+def candidates_to_learn(
+    index: SearchIndex, rows: Rows, Y: AnyMatrix, in_pool: Candidates
+) -> tuple[IntArray, Array, FloatArray]:
     """Find what the table learns from: candidates, the true labels among them, with their scores and targets.
 
-    Scores are those of the decoder. Targets are NaN where nothing is to be learned.
+    Scores are those of the decoder. Targets are NaN where nothing is to be learned. ``in_pool`` is what `find_in_pool`
+    has found; candidates are written in its place.
     """
     every = np.arange(len(rows.queries.norms))
-    labels, scores = _found(index._replace(table=_NO_TABLE), rows, 0, every)
+    labels, scores = _completed(index._replace(table=_NO_TABLE), rows, 0, every, in_pool)
     of_rows = rows.queries.weights, labels, scores, Y.indptr, Y.indices, Y.data
     known: FloatArray = read_all((index.decoder.sums,), _put_true_labels, *of_rows)
     if index.postings.shape[0]:
@@ -532,11 +562,14 @@ def _room(index: SearchIndex, n_rows: int, n_exact: int) -> tuple[IntArray, Arra
     return np.empty(shape, np.int64), np.empty(shape, np.float32)
 
 
-def _found(index: SearchIndex, rows: Rows, n_exact: int, some: IntArray) -> Candidates:
-    """Find the candidates of some rows; without a table, their scores are those of the decoder, in no order."""
-    Z, decoder, labels, scores = as_rows(rows.Z), index.decoder, *_room(index, len(some), n_exact)
+def _completed(index: SearchIndex, rows: Rows, n_exact: int, some: IntArray, in_pool: Candidates) -> Candidates:
+    """Find the candidates of some rows, written in the place of those of the pool.
+
+    Without a table, their scores are those of the decoder, in no order.
+    """
+    Z, decoder = as_rows(rows.Z), index.decoder
     tables = decoder.sums, index.postings, rows.extra_precision, index.table
     all_rows = Z.indptr, Z.indices, Z.data, Z.indices if rows.columns is None else rows.columns
     how = decoder.scale, tuple(index.lists), rules.OF_BEST, n_exact
-    read_all(tables, _find, all_rows, some, *rows.queries, *how, labels, scores)
-    return Candidates(labels, scores)
+    read_all(tables, _find, all_rows, some, *rows.queries, *how, *in_pool)
+    return in_pool
