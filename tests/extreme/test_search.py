@@ -119,6 +119,17 @@ def test_some_rows_are_found_as_among_all():
         np.testing.assert_array_equal(part, of_all[some])
 
 
+def test_the_best_of_the_pool_are_found_once_for_monitoring_and_learning():
+    index, rows = prepared(0, 3000)
+    in_pool, some = search.find_in_pool(index, rows), np.array([7, 2])
+    before = in_pool.labels.copy(), in_pool.scores.copy()
+    found = search.find(index, rows, some=some, in_pool=in_pool)
+    for part, of_all in zip(found, search.find(index, rows), strict=True):
+        np.testing.assert_array_equal(part, of_all[some])
+    for part, copied in zip(in_pool, before, strict=True):
+        np.testing.assert_array_equal(part, copied)
+
+
 def test_the_precision_of_features_may_be_gathered():
     index, rows = prepared(0, 3000)
     touched, columns = np.unique(rows.Z.indices, return_inverse=True)
@@ -161,7 +172,7 @@ def test_true_labels_replace_the_last_candidates(n_labels):
     Y[rng.random(Y.shape) < 0.05] = np.nan
     sparse = scipy.sparse.csr_array(Y)
     scores = code_decoder.all_scores(index.decoder, rows.queries)
-    labels, base, targets = search.candidates_to_learn(index, rows, sparse)
+    labels, base, targets = search.candidates_to_learn(index, rows, sparse, search.find_in_pool(index, rows))
     for row in range(12):
         before, _ = naive_candidates(index, rows, row, 0)
         true = np.flatnonzero(Y[row] == 1)

@@ -235,14 +235,15 @@ class HashedRace(BankAlgorithm[State]):
         rows = Rows(queries, Z, extra_precision, columns)
         before, n_monitored = state, min(n, _MAX_MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
-        found = search.find(index, rows, some=some)
+        in_pool = search.find_in_pool(index, rows)
+        found = search.find(index, rows, some=some, in_pool=in_pool)
         state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _MAX_ROW_WEIGHT))
         if self.detects_drift and state.drift is not before.drift and drift.is_found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
             gathered = self.bank.gather(state.learners, Z)
         precision = state.learners.alpha + state.learners.decay * extra_precision[:, 0]
-        candidates = search.candidates_to_learn(index, rows, Y)
+        candidates = search.candidates_to_learn(index, rows, Y, in_pool)
         table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *candidates, precision, columns)
         filled = self._filled(index.decoder, queries, Y)
         keep = max(self.bank.forgetting_factor(n), _MIN_KEPT)

@@ -13,13 +13,14 @@ row that are not among them replace the last ones.
 The labels that have occurred are in three lists, each sorted by descending bound (`Lists`):
 
     pool       labels of recent occurrences             head: all of it
-    unsorted   labels counted since the last sorting    head: the first ``n_head`` │ the rest, label by label
-    order      all labels as they were sorted last      head: the first ``n_head`` │ the rest, label by label
+    unsorted   labels counted since the last sorting    head: the first ``n_head`` │ the rest, copied when needed
+    order      all labels as they were sorted last      head: the first ``n_head`` │ the rest, copied when needed
 
-One kernel, `_find`, goes through the rows one after the other; where rows are predicted, another one computes their
-codes and calls it. Costs: most labels that are scored are the first of the pool or of a list, its *head*. The sums of
-heads are copied beforehand (`build_lists`), in blocks that are stored code by code, so that the scores of a block are a
-sum of arrays. The rest is read label by label.
+Two kernels do this for the rows of a batch: `_find_in_pool`, whose result monitoring and learning share, and `_find`,
+which does the rest; where rows are predicted, another one computes their codes and calls both. Costs: most labels that
+are scored are the first of the pool or of a list, its *head*. The sums of heads are copied beforehand (`build_lists`),
+in blocks that are stored code by code, so that the scores of a block are a sum of arrays. The rest is copied block by
+block while a row needs it, once for all rows.
 """
 
 from __future__ import annotations
@@ -135,6 +136,14 @@ def _score(sums: Any, label: Any, weights: Any) -> Any:
 
 
 @kernel()
+def _add_codes(block: Any, weights: Any, first: Any, scores: Any) -> None:
+    """Add the codes from ``first`` on to the scores of a block of labels, one after the other, as `_score` does."""
+    for j in range(first, len(weights)):
+        for i in range(_BLOCK_LABELS):
+            scores[i] += weights[j] * block[j, i]
+
+
+@kernel()
 def _block_scores(block: Any, weights: Any, scores: Any) -> None:
     """Compute the scores of a block of labels, four codes at a time, so that scores are written less often."""
     scores[:] = 0.0
@@ -143,9 +152,19 @@ def _block_scores(block: Any, weights: Any, scores: Any) -> None:
         for i in range(_BLOCK_LABELS):
             first = weights[j] * block[j, i] + weights[j + 1] * block[j + 1, i]
             scores[i] += first + (weights[j + 2] * block[j + 2, i] + weights[j + 3] * block[j + 3, i])
-    for j in range(n_by_four, len(weights)):
-        for i in range(_BLOCK_LABELS):
-            scores[i] += weights[j] * block[j, i]
+    _add_codes(block, weights, n_by_four, scores)
+
+
+@kernel()
+def _insert_better(block_labels: Any, block_scores: Any, labels: Any, scores: Any, offset: Any) -> None:
+    """Replace labels by better ones of a block; ``offset`` is added to these."""
+    end, size = len(labels) - 1, len(block_labels)
+    for start in range(0, size, _STRIP_LABELS):
+        if none_above(block_scores[start : start + _STRIP_LABELS], scores[end]):
+            continue
+        for i in range(start, min(start + _STRIP_LABELS, size)):
+            if block_scores[i] > scores[end]:
+                insert(labels, scores, block_labels[i] + offset, block_scores[i])
 
 
 @kernel()
@@ -157,34 +176,41 @@ def _search(
     ``offset`` is added to labels that are inserted.
     """
     head_labels, bounds, blocks = lists[0], lists[1], lists[2]
-    some, end = np.empty(_BLOCK_LABELS, np.float32), len(labels) - 1
-    for block in range(first, last, _BLOCK_LABELS):
-        if bound_factor * bounds[block] < scores[end]:
+    block_scores = np.empty(_BLOCK_LABELS, np.float32)
+    for start in range(first, last, _BLOCK_LABELS):
+        if bound_factor * bounds[start] < scores[-1]:
             return False
-        _block_scores(blocks[block // _BLOCK_LABELS], weights, some)
-        for start in range(0, min(_BLOCK_LABELS, last - block), _STRIP_LABELS):
-            if none_above(some[start : start + _STRIP_LABELS], scores[end]):
-                continue
-            for i in range(start, min(start + _STRIP_LABELS, last - block)):
-                if some[i] > scores[end]:
-                    insert(labels, scores, head_labels[block + i] + offset, some[i])
+        _block_scores(blocks[start // _BLOCK_LABELS], weights, block_scores)
+        _insert_better(head_labels[start : min(start + _BLOCK_LABELS, last)], block_scores, labels, scores, offset)
     return True
 
 
 @kernel()
 def _search_rest(
-    rest: Any, is_listed: Any, sums: Any, weights: Any, bound_factor: Any, labels: Any, scores: Any
+    rest: Any, is_listed: Any, sums: Any, weights: Any, bound_factors: Any, is_active: Any, labels: Any, scores: Any
 ) -> None:
-    """Search a list after its head, label by label; ``is_listed`` are labels to leave out, if not empty."""
-    last, n_labels = len(labels) - 1, len(sums)
-    for label in rest:
-        if len(is_listed) and is_listed[label]:
-            continue
-        if bound_factor * min(np.sqrt(sums[label, -2]), sums[label, -1]) < scores[last]:
-            return
-        score = _score(sums, label, weights)
-        if score > scores[last]:
-            insert(labels, scores, label + n_labels, score)
+    """Search a list after its head for the rows that are active, until none is.
+
+    The sums of a block are copied once for all rows. ``is_listed`` are labels to leave out, if not empty.
+    """
+    # Wider than a block: columns of rows whose length is a power of 2 would be in the same few places of the cache.
+    block = np.zeros((weights.shape[1], _BLOCK_LABELS + 16), np.float32)
+    block_labels = np.empty(_BLOCK_LABELS, np.int64)
+    block_scores, start, bound = np.empty(_BLOCK_LABELS, np.float32), 0, np.float32(np.inf)
+    while start < len(rest) and is_active.any():
+        size, least = 0, (scores[:, -1] / bound_factors)[is_active].min()
+        while start < len(rest) and size < _BLOCK_LABELS and bound >= least:
+            label, start = rest[start], start + 1
+            if len(is_listed) and is_listed[label]:
+                continue
+            bound = min(np.sqrt(sums[label, -2]), sums[label, -1])
+            block_labels[size], block[:, size] = label, sums[label, :-1]
+            size += bound >= least
+        for row in np.flatnonzero(is_active):
+            block_scores[:] = 0.0
+            _add_codes(block, weights[row], 0, block_scores)
+            _insert_better(block_labels[:size], block_scores, labels[row], scores[row], len(sums))
+            is_active[row] = bound_factors[row] * bound >= scores[row, -1]
 
 
 @kernel()
@@ -207,21 +233,42 @@ def _best_of_pool(lists: Any, weights: Any, bound_factor: Any, labels: Any, scor
 
 
 @kernel()
+def _search_list(
+    lists: Any,
+    first: Any,
+    size: Any,
+    rest: Any,
+    is_listed: Any,
+    sums: Any,
+    weights: Any,
+    bound_factors: Any,
+    labels: Any,
+    scores: Any,
+) -> None:
+    """Replace labels of rows by better ones of a list: of its head, from ``first`` on, and of the rest."""
+    is_active = np.empty(len(labels), np.bool_)
+    for row in range(len(labels)):
+        of_row = weights[row], bound_factors[row], labels[row], scores[row]
+        is_active[row] = _search(lists, first, first + size, *of_row, len(sums))
+    _search_rest(rest, is_listed, sums, weights, bound_factors, is_active, labels, scores)
+
+
+@kernel()
 def _put_best_of_all(
-    sums: Any, lists: Any, weights: Any, bound_factor: Any, n_exact: Any, labels: Any, scores: Any
+    sums: Any, lists: Any, weights: Any, bound_factors: Any, n_exact: Any, labels: Any, scores: Any
 ) -> None:
     """Insert the best of all labels among those of the pool; meanwhile, those that are new have ``n_labels`` added."""
     _, _, _, sizes, unsorted, order, n_head, is_listed = lists
     n_labels, second = len(sums), _padded(sizes[0])
     third = second + _padded(sizes[1])
-    exact_labels, exact_scores = labels[:n_exact].copy(), scores[:n_exact].copy()
-    if _search(lists, second, second + sizes[1], weights, bound_factor, exact_labels, exact_scores, n_labels):
-        _search_rest(unsorted[n_head:], is_listed[:0], sums, weights, bound_factor, exact_labels, exact_scores)
-    if _search(lists, third, third + sizes[2], weights, bound_factor, exact_labels, exact_scores, n_labels):
-        _search_rest(order[n_head:], is_listed, sums, weights, bound_factor, exact_labels, exact_scores)
-    for j in range(n_exact):
-        if exact_labels[j] >= n_labels and exact_scores[j] > scores[-1]:
-            insert(labels, scores, exact_labels[j] - n_labels, exact_scores[j])
+    exact_labels, exact_scores = labels[:, :n_exact].copy(), scores[:, :n_exact].copy()
+    of_rows = sums, weights, bound_factors, exact_labels, exact_scores
+    _search_list(lists, second, sizes[1], unsorted[n_head:], is_listed[:0], *of_rows)
+    _search_list(lists, third, sizes[2], order[n_head:], is_listed, *of_rows)
+    for row in range(len(labels)):
+        for j in range(n_exact):
+            if exact_labels[row, j] >= n_labels and exact_scores[row, j] > scores[row, -1]:
+                insert(labels[row], scores[row], exact_labels[row, j] - n_labels, exact_scores[row, j])
 
 
 @kernel()
@@ -263,6 +310,20 @@ def _unseen_labels(lists: Any, n: Any) -> Any:
     return unseen[:n_found]
 
 
+@kernel(f"void(float32[:, ::1], float64[::1], float64, {_LISTS}, {_FOUND})")
+def _find_in_pool(weights: Any, norms: Any, scale: Any, lists: Any, labels: Any, scores: Any) -> None:
+    """Find the best of the pool for all rows; where it is too small, labels that have not occurred follow, then -1.
+
+    The arguments are as for `_find`; ``labels`` and ``scores``, (n, n_best), are written.
+    """
+    others = _unseen_labels(lists, max(labels.shape[1] - lists[3][0], 0))
+    for row in range(len(labels)):
+        bound_factor = _ROUNDING_FACTOR * np.sqrt(scale) * norms[row]
+        _best_of_pool(lists, weights[row], bound_factor, labels[row], scores[row])
+        for label in others:
+            insert(labels[row], scores[row], label, np.float32(0.0))
+
+
 @kernel(
     f"void({_TABLES}, {postings.ROWS}, int64[::1], float32[:, ::1], float64[::1], float64, {_LISTS}, float64, int64,"
     f"{_FOUND})"
@@ -283,7 +344,7 @@ def _find(
     all_labels: Any,
     all_scores: Any,
 ) -> None:
-    """Find the candidates of rows and their scores.
+    """Find the candidates of rows and their scores, beginning with those that `_find_in_pool` has found.
 
     Parameters
     ----------
@@ -310,25 +371,20 @@ def _find(
     n_exact : int
         Number of candidates of a row that are exactly the best of all labels.
     all_labels, all_scores : (n, n_best) arrays
-        Candidates and their scores, to be written.
+        The best of the pool and their scores; candidates and their scores are written in their place.
     """
     indptr, features, values, _ = all_rows
-    n_best, n_pool = all_labels.shape[1], lists[3][0]
-    # For where the pool is too small; where there are too few of these, all labels that have occurred are searched.
-    others = _unseen_labels(lists, max(n_best - n_pool, 0))
-    n_exact = n_best if len(others) < n_best - n_pool else min(n_exact, n_best)
-    bound_factor = _ROUNDING_FACTOR * np.sqrt(scale)
+    n_best = all_labels.shape[1]
+    # Where the pool and the labels that have not occurred are too few, all others are searched.
+    n_exact = n_best if (all_labels < 0).any() else min(n_exact, n_best)
+    weights, bound_factors = weights[some], _ROUNDING_FACTOR * np.sqrt(scale) * norms[some]
+    if n_exact:
+        _put_best_of_all(sums, lists, weights, bound_factors, n_exact, all_labels, all_scores)
     for i in range(len(some)):
         row, labels, scores = some[i], all_labels[i], all_scores[i]
-        bound = bound_factor * norms[row]
-        _best_of_pool(lists, weights[row], bound, labels, scores)
-        for label in others:
-            insert(labels, scores, label, np.float32(0.0))
-        if n_exact:
-            _put_best_of_all(sums, lists, weights[row], bound, n_exact, labels, scores)
         if len(postings_lists):
             offered = labels_from_postings(postings_lists, extra_precision, all_rows, row)
-            _put_offered(labels, scores, offered, sums, weights[row])
+            _put_offered(labels, scores, offered, sums, weights[i])
         if len(table):
             here = slice(indptr[row], indptr[row + 1])
             add_weights(table, features[here], values[here], labels, scores)
@@ -369,6 +425,7 @@ def _predict_and_find(
     U = predicted_codes(code_weights, indptr, features, values, intercepts)
     write_queries(U, inverse, mean, n_rows, scale, weights, norms)
     tables, rows = (sums, postings_lists, extra_precision, table), (indptr, features, values, features)
+    _find_in_pool(weights, norms, scale, lists, labels, scores)
     _find(*tables, rows, np.arange(n), weights, norms, scale, lists, of_best, n_exact, labels, scores)
 
 
@@ -445,12 +502,28 @@ def n_candidates(n_labels: int, *, uses_postings: bool) -> int:
     return _CANDIDATES_WITH_POSTINGS if uses_postings else _CANDIDATES
 
 
-def find(index: SearchIndex, rows: Rows, n_exact: int = N_EXACT, some: IntArray | None = None) -> Candidates:
+def find_in_pool(index: SearchIndex, rows: Rows, n_exact: int = N_EXACT) -> Candidates:
+    """Find the best of the pool for each row, and their scores by the decoder: what finding candidates begins with."""
+    found = _room(index, len(rows.queries.norms), n_exact)
+    _find_in_pool(*rows.queries, index.decoder.scale, tuple(index.lists), *found)
+    return Candidates(*found)
+
+
+def find(
+    index: SearchIndex,
+    rows: Rows,
+    n_exact: int = N_EXACT,
+    some: IntArray | None = None,
+    in_pool: Candidates | None = None,
+) -> Candidates:
     """Find the candidates of rows, or of some of them, and their scores.
 
     Among them are the ``n_exact`` best of all labels by the decoder. Where too few labels have occurred, others follow.
+    ``in_pool`` is what `find_in_pool` has found for all rows, if it was called; it is not changed.
     """
-    return _found(index, rows, n_exact, np.arange(len(rows.queries.norms)) if some is None else some)
+    some = np.arange(len(rows.queries.norms)) if some is None else some
+    in_pool = find_in_pool(index, rows, n_exact) if in_pool is None else in_pool
+    return _completed(index, rows, n_exact, some, Candidates(in_pool.labels[some], in_pool.scores[some]))
 
 
 def predict(
@@ -464,13 +537,16 @@ def predict(
     return Candidates(labels, scores)
 
 
-def candidates_to_learn(index: SearchIndex, rows: Rows, Y: AnyMatrix) -> tuple[IntArray, Array, FloatArray]:
+def candidates_to_learn(
+    index: SearchIndex, rows: Rows, Y: AnyMatrix, in_pool: Candidates
+) -> tuple[IntArray, Array, FloatArray]:
     """Find what the table learns from: candidates, the true labels among them, with their scores and targets.
 
-    Scores are those of the decoder. Targets are NaN where nothing is to be learned.
+    Scores are those of the decoder. Targets are NaN where nothing is to be learned. ``in_pool`` is what `find_in_pool`
+    has found; candidates are written in its place.
     """
     every = np.arange(len(rows.queries.norms))
-    labels, scores = _found(index._replace(table=_NO_TABLE), rows, 0, every)
+    labels, scores = _completed(index._replace(table=_NO_TABLE), rows, 0, every, in_pool)
     of_rows = rows.queries.weights, labels, scores, Y.indptr, Y.indices, Y.data
     known: FloatArray = read_all((index.decoder.sums,), _put_true_labels, *of_rows)
     if index.postings.shape[0]:
@@ -486,11 +562,14 @@ def _room(index: SearchIndex, n_rows: int, n_exact: int) -> tuple[IntArray, Arra
     return np.empty(shape, np.int64), np.empty(shape, np.float32)
 
 
-def _found(index: SearchIndex, rows: Rows, n_exact: int, some: IntArray) -> Candidates:
-    """Find the candidates of some rows; without a table, their scores are those of the decoder, in no order."""
-    Z, decoder, labels, scores = as_rows(rows.Z), index.decoder, *_room(index, len(some), n_exact)
+def _completed(index: SearchIndex, rows: Rows, n_exact: int, some: IntArray, in_pool: Candidates) -> Candidates:
+    """Find the candidates of some rows, written in the place of those of the pool.
+
+    Without a table, their scores are those of the decoder, in no order.
+    """
+    Z, decoder = as_rows(rows.Z), index.decoder
     tables = decoder.sums, index.postings, rows.extra_precision, index.table
     all_rows = Z.indptr, Z.indices, Z.data, Z.indices if rows.columns is None else rows.columns
     how = decoder.scale, tuple(index.lists), rules.OF_BEST, n_exact
-    read_all(tables, _find, all_rows, some, *rows.queries, *how, labels, scores)
-    return Candidates(labels, scores)
+    read_all(tables, _find, all_rows, some, *rows.queries, *how, *in_pool)
+    return in_pool
