@@ -10,7 +10,7 @@ from labelrace.base import growth
 from labelrace.base.growth import Moves
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import search
+from labelrace.extreme import label_lists, search
 from labelrace.extreme.search import Rows, SearchIndex
 from labelrace.linear.versioned_rows import VersionedRows
 
@@ -135,7 +135,7 @@ def test_a_decoder_made_of_predictions_with_other_means():
     bounds = queries.norms[:, None] * code_decoder.bounds(np.asarray(moved.sums))
     assert (after <= bounds * 1.0001 + 1e-6).all()
     none = VersionedRows.taking(np.zeros((0, 8), np.int32)), VersionedRows.taking(np.zeros((16, 1), np.float32))
-    index = SearchIndex(derived, search.build_lists(derived, moved), *none)
+    index = SearchIndex(derived, label_lists.build_lists(derived, moved), *none)
     rows = Rows(queries, scipy.sparse.csr_array((25, 3), dtype=np.float32), np.zeros((3, 2)))
     best = np.take_along_axis(after, search.find(index, rows, 20).labels[:, :20], axis=1)
     np.testing.assert_allclose(best, -np.sort(-after, axis=1)[:, :20], atol=1e-5)

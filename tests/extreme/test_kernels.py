@@ -125,9 +125,9 @@ def test_loops_return_at_most_one_array():
     from numba.core.types import Array, Boolean, Number
     from numba.core.types.misc import NoneType
 
-    from labelrace.extreme import blocks, codes, decoder, postings, residual_table, search
+    from labelrace.extreme import blocks, codes, decoder, label_lists, postings, residual_table, search
 
-    modules = blocks, codes, decoder, postings, residual_table, search
+    modules = blocks, codes, decoder, label_lists, postings, residual_table, search
     kernels = [value for module in modules for value in vars(module).values() if hasattr(value, "py_func")]
     signatures = [signature for each in kernels for signature in each.nopython_signatures]
     assert len(signatures) > 10

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import labelrace
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import postings, residual_table, search
+from labelrace.extreme import label_lists, postings, residual_table, search
 from labelrace.extreme.search import Rows, SearchIndex
 from labelrace.linear.versioned_rows import VersionedRows
 
@@ -33,7 +33,7 @@ def learned(seed, n_labels, n_batches=8, n=40, few_unsorted=60, n_recent=30):
     return state
 
 
-def prepared(seed, n_labels, n_rows=12, n_head=search.N_HEAD, **sizes):
+def prepared(seed, n_labels, n_rows=12, n_head=label_lists.N_HEAD, **sizes):
     """Make what is searched, and rows, both with random postings and a random table."""
     rng = np.random.default_rng(seed)
     state = learned(seed, n_labels, **sizes)
@@ -46,7 +46,7 @@ def prepared(seed, n_labels, n_rows=12, n_head=search.N_HEAD, **sizes):
     table = rng.normal(0, 0.2, (4096, 1)).astype(np.float32)
     index = SearchIndex(
         decoder,
-        search.build_lists(decoder, state, n_head),
+        label_lists.build_lists(decoder, state, n_head),
         VersionedRows.taking(
             lists.astype(np.int32) if n_labels > 2048 else np.zeros((0, postings.LABELS_PER_FEATURE), np.int32)
         ),

@@ -44,7 +44,7 @@ from labelrace.decisions.histogram import ScoreHistogram
 from labelrace.decisions.rules import Rule
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
-from labelrace.extreme import merge, postings, residual_table, search
+from labelrace.extreme import label_lists, merge, postings, residual_table, search
 from labelrace.extreme.blocks import CompiledSparseBlock
 from labelrace.extreme.search import Candidates, Rows, SearchIndex
 from labelrace.learners.bank import BankAlgorithm
@@ -61,7 +61,7 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 _MAX_MONITORED, _MAX_ROW_WEIGHT = 64, 2.0
 # Rows of a chunk, whose codes are all predicted before any of them is learned.
 _CHUNK_ROWS = 512
-# Labels in the head of each list, where a chunk is learned; see `search.build_lists`.
+# Labels in the head of each list, where a chunk is learned; see `label_lists.build_lists`.
 _N_HEAD_TO_LEARN = 512
 # Smallest share of the past that is kept after a chunk.
 _MIN_KEPT = 1e-9
@@ -318,10 +318,10 @@ class HashedRace(BankAlgorithm[State]):
         learners = self.bank.derive(state.learners)
         return Derived(learners, state.learners.extra_precision, self._search_index(state), rule)
 
-    def _search_index(self, state: State, n_head: int = search.N_HEAD) -> SearchIndex:
+    def _search_index(self, state: State, n_head: int = label_lists.N_HEAD) -> SearchIndex:
         """Solve for the decoder, and list the labels for the search."""
         decoder = code_decoder.derive(state.decoder)
-        lists = search.build_lists(decoder, state.decoder, n_head)
+        lists = label_lists.build_lists(decoder, state.decoder, n_head)
         return SearchIndex(decoder, lists, VersionedRows.of(state.postings), VersionedRows.of(state.table))
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
