@@ -309,6 +309,7 @@ def documents(n, seed, skew, n_labels=2500, n_features=600):
     return scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("skew", "kept"), [(4.0, 0.75), (1.5, 0.4)])
 def test_documents_of_common_words_in_a_fourth_of_the_memory(skew, kept):
     """Words that are in one of eight documents name no label: the decoder finds the candidates, and more of them.
