@@ -30,6 +30,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 import labelrace
 from benchmarks import rivals
+from benchmarks.extreme import Stream
 from benchmarks.timing import batches
 from labelrace.cli.options import argument
 from labelrace.evaluation import ModelSpec, averages, prequential
@@ -164,14 +165,6 @@ def matrices(given: Texts) -> tuple[AnyMatrix, AnyMatrix]:
     X = CountVectorizer(min_df=3, token_pattern=given.words).fit_transform([given.texts[row] for row in order])
     Y = MultiLabelBinarizer(sparse_output=True).fit_transform([kept[row] for row in order])
     return X.astype(float).tocsr(), Y.tocsr()
-
-
-class Stream(NamedTuple):
-    """Rows in random order."""
-
-    title: str
-    X: AnyMatrix
-    Y: AnyMatrix
 
 
 def streams(source: str, path: str | None) -> Iterator[Stream]:

@@ -72,3 +72,20 @@ def assert_pure() -> Callable[..., Any]:
         return result
 
     return call
+
+
+def assert_states_close(one, other, rtol=1e-9):
+    """Compare what learners by recursive least squares have learned."""
+    one, other = (
+        state._replace(extra_precision=np.asarray(state.extra_precision) * state.decay) for state in (one, other)
+    )
+    for name in (
+        "alpha",
+        "weights",
+        "intercepts",
+        "extra_precision",
+        "intercept_extra_precision",
+        "rows",
+        "n_used_columns",
+    ):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=1e-9, err_msg=name)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn.linear_model
-from helpers.banks import add_features
+from helpers.banks import add_features, assert_states_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -184,22 +184,6 @@ def learned(bank, batches, make=np.array, n_values=None):
     for X, H in batches:
         state = bank.update(state, make(X), H)
     return state
-
-
-def assert_states_close(one, other, rtol=1e-9):
-    one, other = (
-        state._replace(extra_precision=np.asarray(state.extra_precision) * state.decay) for state in (one, other)
-    )
-    for name in (
-        "alpha",
-        "weights",
-        "intercepts",
-        "extra_precision",
-        "intercept_extra_precision",
-        "rows",
-        "n_used_columns",
-    ):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=1e-9, err_msg=name)
 
 
 def assert_textbook(bank, state, textbook, queries, make):

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse
-from helpers.banks import add_features, add_targets
+from helpers.banks import add_features, add_targets, assert_states_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,20 +28,8 @@ def some_rows(seed, n, kind, m=12, k=3):
     return X, X @ rng.normal(size=(m, k)) + rng.normal(size=(n, k)) + 3
 
 
-def assert_states_close(one, other):
-    one, other = (
-        state._replace(extra_precision=np.asarray(state.extra_precision) * state.decay) for state in (one, other)
-    )
-    for name in (
-        "alpha",
-        "weights",
-        "intercepts",
-        "extra_precision",
-        "intercept_extra_precision",
-        "rows",
-        "n_used_columns",
-    ):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-9, err_msg=name)
+def assert_same(one, other):
+    assert_states_close(one, other)
     np.testing.assert_array_equal(one.warm_up.target_values, other.warm_up.target_values)
 
 
@@ -64,8 +52,8 @@ def test_new_targets_were_zero(seed, cut, kind, alpha):
     known = bank.update(bank.init(np.zeros(12, int), 3), X[:cut], H[:cut])
     for weights in (grown.weights, known.weights, grown.intercepts, known.intercepts):
         assert (weights[..., 1:] == 0).all()
-    assert_states_close(grown, known)
-    assert_states_close(bank.update(grown, X[cut:], H[cut:]), bank.update(known, X[cut:], H[cut:]))
+    assert_same(grown, known)
+    assert_same(bank.update(grown, X[cut:], H[cut:]), bank.update(known, X[cut:], H[cut:]))
 
 
 @settings(max_examples=12, deadline=None)
@@ -78,7 +66,7 @@ def test_new_sparse_features_were_zero(seed, cut, compressed, alpha):
     got = learn_cut(
         bank, make(X), H, cut, lambda state: add_features(bank, state, np.zeros(12, int)), (make(X[:, :9]), H)
     )
-    assert_states_close(got, learn_cut(bank, make(X), H, cut))
+    assert_same(got, learn_cut(bank, make(X), H, cut))
 
 
 def test_new_features_come_before_nominal_ones():
@@ -96,7 +84,7 @@ def test_new_features_come_before_nominal_ones():
         bank, X, H, 150, lambda state: add_features(bank, state, misled), (X[:, :9], H), n_values=n_values[:9]
     )
     np.testing.assert_array_equal(got.scaling.kinds.n_values, n_values)
-    assert_states_close(got, learn_cut(bank, X, H, 150, n_values=n_values))
+    assert_same(got, learn_cut(bank, X, H, 150, n_values=n_values))
 
 
 @pytest.mark.parametrize("half_life", [None, 100.0])
@@ -147,7 +135,7 @@ def test_missing_values_in_sparse_rows_are_zeros(make, sizes):
             start += n
         states.append((state, bank.predict(bank.derive(state), make(filled))))
     np.testing.assert_allclose(states[0][1], states[1][1], atol=1e-12)
-    assert_states_close(states[0][0], states[1][0])
+    assert_same(states[0][0], states[1][0])
 
 
 @pytest.mark.parametrize("sizes", [[200, 100], [1] * 40 + [150]])
@@ -251,7 +239,7 @@ def test_rows_that_are_kept_are_copies(make):
     state = bank.update(bank.init(np.zeros(12, int), 3), given, targets)
     given *= 0
     targets *= 0
-    assert_states_close(bank.update(state, make(X[20:]), H[20:]), expected)
+    assert_same(bank.update(state, make(X[20:]), H[20:]), expected)
 
 
 @pytest.mark.parametrize(
