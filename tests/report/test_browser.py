@@ -168,13 +168,13 @@ def test_what_happened_is_told_at_its_row(visit, race):
         if record["kind"] == "labels":
             record |= {"rows": 6000, "first": [0, *[6050] * 12, *[None] * 40]}
         if record["kind"] == "batch" and record["model"] == "obr":
-            record["drifts"] = int(record["batch"] >= 60)
+            record |= {"alarms": int(record["batch"] >= 40), "drifts": int(record["batch"] >= 60)}
     page = visit((manifest, records))
     assert page.evaluate(IMAGE, "#chart-curves") != plain
     page.locator("#chart-curves .panel").press("ArrowLeft")
     page.locator("#chart-curves .panel").press("ArrowLeft")
     assert page.locator("#chart-curves .status").inner_text() == (
-        "At row 6,100; 12 labels appeared: 1, 2, 3, 4, 5, 6, 7, 8, …; drift found by obr"
+        "At row 6,100; 12 labels appeared: 1, 2, 3, 4, 5, 6, 7, 8, …; drift confirmed: obr"
     )
 
 

@@ -52,7 +52,7 @@ def test_figures(tmp_path, make):
         if record["kind"] == "labels":
             record |= {"rows": 500, "first": [0, 250, *[None] * 51]}
         elif record["kind"] == "batch":
-            record["drifts"] = int(record["batch"] > 2)
+            record |= {"alarms": int(record["batch"] > 1), "drifts": int(record["batch"] > 2)}
     paths = write_report(summarize(*race), tmp_path, formats=["svg"])
     assert sorted(paths) == ["curves.svg", "labels.svg", "seconds.svg"]
     assert all("</svg>" in path.read_text(encoding="utf-8") for path in paths.values())

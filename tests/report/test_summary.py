@@ -253,12 +253,13 @@ def test_the_best_comes_first_and_is_said_to_have_won(make):
 def test_labels_that_appeared_drifts_and_the_best_and_worst_labels(make):
     manifest = make.manifest(["a"], ["micro_f1"], source={"label_names": ["oven", "egg", "rare", "old", "never"]})
     records = one_run(make, "a", [0.1, 0.2, 0.3])
-    for record, drifts in zip(records, (0, 1, 1), strict=False):
-        record["drifts"] = drifts
+    for record, alarms, drifts in zip(records, (1, 1, 2), (0, 1, 1), strict=False):
+        record |= {"alarms": alarms, "drifts": drifts}
     known = {"frequency": [0.5, 0.2, 0.01, 0.3, 0.0], "f1": [0.9, 0.1, 1.0, 0.4, None], "rows": 300}
     records.append({"kind": "labels", "model": "a", "run": 0, **known, "first": [3, 250, 260, 310, None]})
     summary = summarize(manifest, records)
     assert summary["events"]["drifts"] == [{"model": "a", "rows": [200]}]
+    assert summary["events"]["alarms"] == [{"model": "a", "rows": [100, 300]}]
     assert summary["events"]["labels"] == [
         {"row": 250, "count": 2, "names": ["egg", "rare"]},
         {"row": 310, "count": 1, "names": ["old"]},

@@ -60,6 +60,7 @@ def inspect(model_file: options.ModelFile, as_json: options.AsJson = False) -> N
         "bytes": model_file.stat().st_size,
         "features": int(model.n_features_in_),
         "labels": len(model.classes_),
+        "alarms": getattr(model, "n_alarms_", None),
         "drifts": getattr(model, "n_drifts_", None),
     }
     if isinstance(loaded, Tagger):
@@ -82,7 +83,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     """Return the facts about a model as lines of text."""
     lines = [f"{facts['model']}, {facts['bytes'] / 1e6:.1f} MB, {facts['features']} features, {facts['labels']} labels"]
     if facts["drifts"] is not None:
-        lines.append(f"Drifts found: {facts['drifts']}")
+        lines.append(f"Drift: {facts['alarms']} alarms, {facts['drifts']} confirmed")
     if "columns" not in facts:
         return lines
     quality = quality_text(facts["quality"])

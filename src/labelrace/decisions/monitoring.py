@@ -19,7 +19,7 @@ from labelrace.decisions import drift, histogram, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.histogram import LabelHistograms, ScoreHistograms
 from labelrace.decisions.rules import Rule
-from labelrace.typing import Array, FloatArray, IntArray
+from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
 # The monitored sample of a batch: most scores, and fewest rows. One of 10,000 scores and 32 rows follows a model that
 # learns too slowly: it costs up to .004 of the example F1 on texts with hundreds of labels.
@@ -44,6 +44,7 @@ class Counts(NamedTuple):
     rows: float  # rows that ``present`` comes from, forgotten ones less
     f1: Annotated[FloatArray, "3"]  # sums of the rows' F1, with each share of the offsets
     f1_rows: float  # rows that ``f1`` comes from, forgotten ones less
+    last_f1: Annotated[FloatArray, "_r"]  # F1 of the rows that were counted last
 
 
 class Monitor(NamedTuple):
@@ -71,7 +72,7 @@ def init(n_labels: int, *, by_label: bool = False) -> Monitor:
 def init_counts(n_labels: int) -> Counts:
     """Make counts of no rows."""
     histograms = ScoreHistograms.empty()
-    return Counts(histograms, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0)
+    return Counts(histograms, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0, np.zeros(0))
 
 
 def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray:
@@ -118,15 +119,21 @@ def update_counts(counts: Counts, scores: FloatArray, labels: FloatArray) -> Cou
     known = counts.histograms if counts.histograms.rows else histograms
     thresholds, floors = rules.cardinality_threshold(known), rules.empty_row_floor(known)
     chosen = rules.choose_above(z, thresholds[:, None, None], floors[:, None]) & ~np.isnan(labels)
-    sizes = chosen.sum(axis=2) + present.sum(axis=1)
-    f1 = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=2) / np.maximum(sizes, 1), 1.0).sum(axis=1)
-    surplus = chosen[best_share(counts)].sum(axis=0) - n_present
+    f1, share = example_f1(chosen, present, present.sum(axis=1)), best_share(counts)
+    surplus = chosen[share].sum(axis=0) - n_present
     keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
     frequency, rows = keep * counts.present + n_present, keep * counts.rows + n
     step = _STEP * surplus / (_STEP_ROWS * frequency / rows + _STEP_MORE)
     offsets = np.minimum(np.maximum(counts.offsets + step, -_MOST_OFFSET), _MOST_OFFSET)
     keep = 0.5 ** (n / _F1_HALF_LIFE)
-    return Counts(histograms, offsets, frequency, rows, keep * counts.f1 + f1, keep * counts.f1_rows + n)
+    sums, f1_rows = keep * counts.f1 + f1.sum(axis=1), keep * counts.f1_rows + n
+    return Counts(histograms, offsets, frequency, rows, sums, f1_rows, f1[share])
+
+
+def example_f1(chosen: BoolArray, present: BoolArray, n_present: IntArray) -> FloatArray:
+    """Compute the F1 of rows of which some labels are looked at, of all ``n_present`` that they have."""
+    sizes = chosen.sum(axis=-1) + n_present
+    return np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=-1) / np.maximum(sizes, 1), 1.0)
 
 
 def best_share(counts: Counts) -> int:
@@ -168,7 +175,7 @@ def merge(one: Monitor, other: Monitor) -> Monitor:
     offsets = a.offsets + share * (b.offsets - a.offsets)
     seen, present = one.by_label.seen + other.by_label.seen, one.by_label.present + other.by_label.present
     return Monitor(
-        Counts(histograms, offsets, a.present + b.present, rows, a.f1 + b.f1, a.f1_rows + b.f1_rows),
+        Counts(histograms, offsets, a.present + b.present, rows, a.f1 + b.f1, a.f1_rows + b.f1_rows, a.last_f1),
         one.waiting[:, :0],
         LabelHistograms(seen, present),
         one.drift,

@@ -116,8 +116,8 @@ def _evaluate(task: Task) -> Iterator[Record]:
         rows = checkpoint.end
         memory = max(filter(None, (memory, checkpoint.memory)), default=None)
         if checkpoint.tested:
-            drifts = getattr(model, "n_drifts_", None)
-            more = {} if drifts is None else {"drifts": drifts}
+            counts = {what: getattr(model, f"n_{what}_", None) for what in ("alarms", "drifts")}
+            more = {what: count for what, count in counts.items() if count is not None}
             yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record(), **more}
     yield {"kind": "labels", **task.key, **labels.to_record()}
     if calibration is not None:

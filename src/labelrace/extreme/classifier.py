@@ -24,7 +24,7 @@ array of rows times labels is ever made, but by `decision_function` and `predict
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -38,8 +38,9 @@ from labelrace.base.fitted import Fitted
 from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import as_rows, entry_rows, some_rows
-from labelrace.decisions import drift, histogram, rules
+from labelrace.decisions import drift, fork, histogram, monitoring, rules
 from labelrace.decisions.drift import DriftState
+from labelrace.decisions.fork import Comparison
 from labelrace.decisions.histogram import ScoreHistogram
 from labelrace.decisions.rules import Rule
 from labelrace.extreme import codes as hashed_codes
@@ -107,6 +108,20 @@ def sizes_for(
     return Sizes(n_components, n_slots)
 
 
+class Fork(NamedTuple):
+    """What the second model has of its own while it is not known whether a drift lasts; fields as in `State`."""
+
+    learners: Annotated[RLSState, "own m", "t=c", "w=l"]
+    decoder: code_decoder.State
+    table: Annotated[Array, "slots 1", "float", VersionedRows]
+    postings: Annotated[IntArray, f"<=m {postings.LABELS_PER_FEATURE}", "<l+1", VersionedRows]
+    counts: ScoreHistogram
+    n_missed: float
+    last_f1: Annotated[FloatArray, "_r"]
+    drift: DriftState
+    comparison: Comparison
+
+
 class State(NamedTuple):
     """Everything the model remembers."""
 
@@ -118,8 +133,11 @@ class State(NamedTuple):
     counts: ScoreHistogram  # scores of candidates of monitored rows
     # Number of true labels of monitored rows that were not among their candidates, forgotten like the counts.
     n_missed: float
+    last_f1: Annotated[FloatArray, "_r"]  # example F1 of the rows that were monitored last
     drift: DriftState  # errors of recent batches
-    n_drifts: float  # drifts found so far
+    n_alarms: float  # alarms so far
+    n_drifts: float  # drifts confirmed so far
+    fork: tuple[Fork, ...]  # after an alarm a second model; see `labelrace.decisions.fork`
 
     def why_malformed(self, size: Callable[[str], int]) -> str | None:
         """Return why a file's arrays cannot be used: kernels read slots without checking that there are any."""
@@ -163,8 +181,11 @@ class HashedRace(BankAlgorithm[State]):
             postings.init(),
             histogram.init(),
             0.0,
+            np.zeros(0),
             drift.init(),
             0.0,
+            0.0,
+            (),
         )
 
     def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
@@ -216,11 +237,11 @@ class HashedRace(BankAlgorithm[State]):
             here = slice(first, first + _CHUNK_ROWS)
             whole = X.shape[0] <= _CHUNK_ROWS
             parts = (X, Y) if whole else (X[here], Y[here])
-            state = self._learn(state, *parts, derived if first == 0 else None)
+            state = fork.update(self, state, *parts, derived if first == 0 else None)
         return state
 
-    def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
-        """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
+    def learn_monitored(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Monitor some rows, then learn them with one model: the table, the decoder, and the learners last."""
         if derived is None:
             # Few rows are searched exactly here: short heads of lists are enough for them.
             linear, index = self.bank.derive(state.learners), self._search_index(state, n_head=_N_HEAD_TO_LEARN)
@@ -233,15 +254,11 @@ class HashedRace(BankAlgorithm[State]):
         extra_precision, columns = gathered.extra_precision, gathered.entry_columns()
         queries = code_decoder.queries(index.decoder, U)
         rows = Rows(queries, Z, extra_precision, columns)
-        before, n_monitored = state, min(n, _MAX_MONITORED)
+        n_monitored = min(n, _MAX_MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
         in_pool = search.find_in_pool(index, rows)
         found = search.find(index, rows, some=some, in_pool=in_pool)
         state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _MAX_ROW_WEIGHT))
-        if self.detects_drift and state.drift is not before.drift and drift.is_found(state.drift):
-            state = self._forgotten(state, X)
-            Z = self.bank.transform(self.bank.derive(state.learners), X)
-            gathered = self.bank.gather(state.learners, Z)
         precision = state.learners.alpha + state.learners.decay * extra_precision[:, 0]
         candidates = search.candidates_to_learn(index, rows, Y, in_pool)
         table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *candidates, precision, columns)
@@ -281,21 +298,51 @@ class HashedRace(BankAlgorithm[State]):
         n_missed = n_present - (labels == 1).sum(axis=1)
         keep = 0.5 ** (weight * len(labels) / histogram.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
+        threshold, floor = (
+            rules.cardinality_threshold(state.counts, state.n_missed),
+            rules.empty_row_floor(state.counts),
+        )
+        chosen = rules.choose_above(found.scores, threshold, floor) & ~np.isnan(labels)
         return state._replace(
+            last_f1=monitoring.example_f1(chosen, labels == 1, n_present),
             counts=histogram.update(state.counts, found.scores, labels, weight),
             n_missed=float(state.n_missed * keep + weight * n_missed.sum()),
             drift=drift.update(state.drift, errors),
         )
 
-    def _forgotten(self, state: State, X: AnyMatrix) -> State:
-        """Forget most of what was learned, after a drift, and all of the table."""
+    # --- Drift --------------------------------------------------------------------------------------------------------
+
+    fork_type = Fork
+
+    def forget(self, state: State, X: AnyMatrix) -> State:
+        """Forget most of the past, and all of the table, after rows ``X`` have raised an alarm."""
+        # The first rows are not learned again: they are part of what is forgotten.
+        learners = self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT)._replace(warm_up=WarmUp.empty())
         return state._replace(
-            learners=self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT),
+            learners=learners,
             decoder=code_decoder.forget(state.decoder, drift.KEPT),
             table=residual_table.init(len(state.table)),
             drift=drift.init(),
-            n_drifts=state.n_drifts + 1.0,
         )
+
+    def labels_per_row(self, state: State) -> float:
+        """Return how many labels recent rows had on average; infinite where there were none."""
+        n_present = float(state.counts.present.sum()) + state.n_missed
+        return n_present / state.counts.rows if state.counts.rows else np.inf
+
+    def last_f1(self, state: State) -> FloatArray:
+        """Return the example F1 of the rows that were monitored last."""
+        return state.last_f1
+
+    def detector(self, state: State) -> DriftState:
+        """Return the detector of drift."""
+        return state.drift
+
+    def with_detector(self, state: State, detector: DriftState) -> State:
+        """Return the state with another detector of drift."""
+        return state._replace(drift=detector)
+
+    # --- Predicting ---------------------------------------------------------------------------------------------------
 
     def n_pseudo_labels(self, state: State) -> int:
         """Return the number of pseudo labels."""
@@ -375,13 +422,25 @@ class HashedRace(BankAlgorithm[State]):
         labels = moves.source("l", len(state.decoder.sums))
         if _keeps_indices(labels) and _keeps_indices(moves.source("m", len(state.learners.scaling.kinds))):
             return taken
+        # Of a fork, the model that predicts is kept: models move so only to be merged.
         lists = postings.renumbered(taken.postings, labels)
-        return taken._replace(table=residual_table.init(len(state.table)), postings=lists)
+        return taken._replace(table=residual_table.init(len(state.table)), postings=lists, fork=())
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what the learners know of features whose columns were given to others; the table is not reset."""
-        learners = self.bank.reset_features(state.learners, columns)
-        return state._replace(learners=learners, postings=postings.reset(state.postings, columns))
+        learners, lists = self.bank.reset_features(state.learners, columns), postings.reset(state.postings, columns)
+        forks = tuple(
+            each._replace(
+                learners=self.bank.reset_features(each.learners, columns),
+                postings=postings.reset(each.postings, columns),
+            )
+            for each in state.fork
+        )
+        return state._replace(learners=learners, postings=lists, fork=forks)
+
+    def parts(self) -> Mapping[str, Any]:
+        """Return what moves the learners, and those of a second model."""
+        return {**super().parts(), "fork": fork.ForkPart(self.bank)}
 
 
 def _keeps_indices(source: IntArray | None) -> bool:
@@ -411,7 +470,8 @@ class HashedRACEClassifier(OnlineClassifier):
     half_life : float or None, default=8000.0
         Rows after which half of what was learned is forgotten; None for never.
     detect_drift : bool, default=True
-        Whether to forget most of what was learned when errors grow by more than chance.
+        Whether a model that forgets most of what was learned is tried, beside one that does not, when errors grow by
+        more than chance. Until one of them has been the better one for 2,000 rows, time and memory are double.
     optimise : str, default="cardinality"
         What label sets are to be good at, as for `LabelRaceClassifier`; "macro_f1" is "micro_f1" here.
     alpha : float or "auto", default="auto"
@@ -427,8 +487,10 @@ class HashedRACEClassifier(OnlineClassifier):
         Pseudo labels.
     n_slots_ : int
         Slots of the table.
+    n_alarms_ : int
+        Alarms so far: errors grew by more than chance, for whatever reason.
     n_drifts_ : int
-        Drifts found so far.
+        Drifts so far that were confirmed: a model that had forgotten the past did better for long enough.
 
     Examples
     --------
@@ -464,6 +526,11 @@ class HashedRACEClassifier(OnlineClassifier):
         return len(self.fitted.state.table)
 
     @property
+    def n_alarms_(self) -> int:
+        """Alarms so far."""
+        return int(self.fitted.state.n_alarms)
+
+    @property
     def n_drifts_(self) -> int:
-        """Drifts found so far."""
+        """Confirmed drifts so far."""
         return int(self.fitted.state.n_drifts)

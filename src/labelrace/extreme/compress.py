@@ -16,6 +16,7 @@ from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import residual_table
 from labelrace.extreme.classifier import HashedRace, State
+from labelrace.linear import classifier as linear
 from labelrace.linear.rls import RLS, RLSState, with_arrays
 from labelrace.linear.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -34,10 +35,11 @@ _NOISE_SHARE = 0.5
 _COLUMNS_AT_ONCE = 128
 
 
-def compress(algorithm: HashedRace, learners: RLSState, monitor: Monitor, n_drifts: float, X: AnyMatrix) -> State:
-    """Make the model of compressed labels that predicts about the same for some rows."""
+def compress(algorithm: HashedRace, state: linear.State) -> State:
+    """Make the model of compressed labels that predicts about the same for recent rows; of a fork, what predicts."""
+    monitor, X = state.monitor, state.recent_rows.matrix(state.learners)
     # Copied once: it may be as large as the memory budget.
-    learners = learners._replace(weights=np.asarray(learners.weights))
+    learners = state.learners._replace(weights=np.asarray(state.learners.weights))
     weights, intercepts, n_labels = learners.weights, learners.intercepts, len(learners.intercepts)
     empty = algorithm.empty(learners.scaling.kinds, n_labels, X)
     codes = hashed_codes.encoder_matrix(n_labels, len(empty.decoder.total))
@@ -60,7 +62,12 @@ def compress(algorithm: HashedRace, learners: RLSState, monitor: Monitor, n_drif
         # The means of most labels' scores are below 0, which is no error of an absent label: they are kept.
         decoder = code_decoder.with_means(decoder, intercepts + means @ weights - table_means)
     return empty._replace(
-        learners=compressed, decoder=decoder, table=table, counts=monitor.counts.histograms.of(0), n_drifts=n_drifts
+        learners=compressed,
+        decoder=decoder,
+        table=table,
+        counts=monitor.counts.histograms.of(0),
+        n_alarms=state.n_alarms,
+        n_drifts=state.n_drifts,
     )
 
 

@@ -85,7 +85,9 @@ def merge_states(bank: RLS, one: State, other: State) -> State:
         postings=lists,
         counts=histogram.merge(one.counts, other.counts),
         n_missed=one.n_missed + other.n_missed,
+        n_alarms=max(one.n_alarms, other.n_alarms),
         n_drifts=max(one.n_drifts, other.n_drifts),
+        fork=(),
     )
 
 

@@ -18,6 +18,7 @@ rows, the weights are ``O(m l)``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -32,7 +33,9 @@ from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense_floats, with_last_rows
-from labelrace.decisions import drift, monitoring, rules
+from labelrace.decisions import drift, fork, monitoring, rules
+from labelrace.decisions.drift import DriftState
+from labelrace.decisions.fork import Comparison
 from labelrace.decisions.monitoring import Monitor
 from labelrace.decisions.rules import Rule
 from labelrace.learners.bank import BankAlgorithm
@@ -73,13 +76,23 @@ class RecentRows(NamedTuple):
         return rows.toarray() if learners.scaling.is_dense else rows
 
 
+class Fork(NamedTuple):
+    """What the second model has of its own while it is not known whether a drift lasts."""
+
+    learners: RLSState
+    monitor: Monitor
+    comparison: Comparison
+
+
 class State(NamedTuple):
     """Everything the model remembers."""
 
     learners: Annotated[RLSState, "t=l", "w=l"]  # the linear models of the labels
     monitor: Annotated[Monitor, "o=l"]  # what rows have shown that were predicted before they were learned
-    n_drifts: float  # drifts found so far
+    n_alarms: float  # alarms so far
+    n_drifts: float  # drifts confirmed so far
     recent_rows: RecentRows  # recent rows, where labels might have to be compressed soon
+    fork: Annotated[tuple[Fork, ...], "t=l", "w=l", "o=l"]  # after an alarm a second model; see `decisions.fork`
 
 
 class Derived(NamedTuple):
@@ -113,7 +126,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def _empty(self, kinds: FeatureKinds, n_labels: int) -> State:
         monitor = monitoring.init(n_labels, by_label=self.aim == "macro_f1")
-        return State(self.bank.init(kinds, n_labels), monitor, 0.0, RecentRows.empty())
+        return State(self.bank.init(kinds, n_labels), monitor, 0.0, 0.0, RecentRows.empty(), ())
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
@@ -124,7 +137,7 @@ class LabelRace(BankAlgorithm[State]):
         with threads.limited(X.shape[0]):
             if learners is None:
                 return self._learn_first_batch(state.learners.scaling.kinds, X, Y)
-            return self._learn_later_rows(state._replace(learners=learners), X, Y, derived)
+            return fork.update(self, state._replace(learners=learners), X, Y, derived)
 
     def _learn_first_batch(self, kinds: FeatureKinds, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first batch; where its weights would not fit the budget, only keep it for the successor."""
@@ -133,7 +146,7 @@ class LabelRace(BankAlgorithm[State]):
         if not self._fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
             return state._replace(learners=state.learners._replace(warm_up=WarmUp.empty().with_batch(X, Y)))
         started = self._learn_first_rows(state, X[first], Y[first])
-        return self._learn_later_rows(started, X[others], Y[others], None) if len(others) else started
+        return fork.update(self, started, X[others], Y[others]) if len(others) else started
 
     def _learn_first_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly, and monitor their leave-one-out scores."""
@@ -144,8 +157,8 @@ class LabelRace(BankAlgorithm[State]):
         monitor = monitoring.count_rows(state.monitor, scores, labels)._replace(drift=drift.init())
         return state._replace(learners=learners._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
 
-    def _learn_later_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
-        """Monitor and learn a batch after the start."""
+    def learn_monitored(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Learn rows with one model, after the predictions of some of them were monitored."""
         learners, Y = state.learners, dense_floats(Y)
         scales = None if derived is None else derived.learners.scales
         gathered = self.bank.gather(learners, scaling.transform(learners.scaling, X, scales))
@@ -157,12 +170,36 @@ class LabelRace(BankAlgorithm[State]):
         monitor = monitoring.observe(state.monitor, scores, Y[some])
         if are_all:
             gathered = gathered._replace(scores=scores)
-        is_drift = self.detects_drift and monitor.drift is not state.monitor.drift and drift.is_found(monitor.drift)
-        if is_drift:
-            monitor = monitor._replace(drift=drift.init())
-            learners = self.bank.forget(self.bank.rescale(learners, X), drift.KEPT)
-        learners = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
-        return self._with_recent_rows(State(learners, monitor, state.n_drifts + is_drift, state.recent_rows), X)
+        learners = self.bank.learn(learners, X, Y, gathered=gathered)
+        return self._with_recent_rows(state._replace(learners=learners, monitor=monitor), X)
+
+    # --- Drift --------------------------------------------------------------------------------------------------------
+
+    fork_type = Fork
+
+    def forget(self, state: State, X: AnyMatrix) -> State:
+        """Forget most of the past, after rows ``X`` have raised an alarm; the detector starts over."""
+        learners = self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT)
+        # The first rows are not learned again: they are part of what is forgotten.
+        learners = learners._replace(warm_up=WarmUp.empty())
+        return self.with_detector(state._replace(learners=learners), drift.init())
+
+    def labels_per_row(self, state: State) -> float:
+        """Return how many labels recent rows had on average; infinite where there were none."""
+        histograms = state.monitor.counts.histograms
+        return float(histograms.present[0].sum()) / histograms.rows if histograms.rows else np.inf
+
+    def last_f1(self, state: State) -> FloatArray:
+        """Return the example F1 of the rows that were monitored last."""
+        return state.monitor.counts.last_f1
+
+    def detector(self, state: State) -> DriftState:
+        """Return the detector of drift."""
+        return state.monitor.drift
+
+    def with_detector(self, state: State, detector: DriftState) -> State:
+        """Return the state with another detector of drift."""
+        return state._replace(monitor=state.monitor._replace(drift=detector))
 
     def learn_held_out(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Count the scores of rows that were held out while models were merged, and then learn them."""
@@ -232,7 +269,7 @@ class LabelRace(BankAlgorithm[State]):
             return None
         from labelrace.extreme.compress import compress
 
-        return compress(self.successor, learners, state.monitor, state.n_drifts, state.recent_rows.matrix(learners))  # type: ignore[arg-type]
+        return compress(self.successor, state)  # type: ignore[arg-type]
 
     def _fits(self, n_columns: float, n_labels: int) -> bool:
         """Return whether the weights of columns and labels fit the budget, or compressing would gain nothing."""
@@ -259,7 +296,12 @@ class LabelRace(BankAlgorithm[State]):
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns were given to others."""
-        return state._replace(learners=self.bank.reset_features(state.learners, columns))
+        forks = tuple(each._replace(learners=self.bank.reset_features(each.learners, columns)) for each in state.fork)
+        return state._replace(learners=self.bank.reset_features(state.learners, columns), fork=forks)
+
+    def parts(self) -> Mapping[str, Any]:
+        """Return what moves the learners, and those of a second model."""
+        return {**super().parts(), "fork": fork.ForkPart(self.bank)}
 
     # --- What the classifier shows ------------------------------------------------------------------------------------
 
@@ -297,7 +339,8 @@ class LabelRaceClassifier(OnlineClassifier):
     forgetting : float or None, default=None
         The same as a rate, if that is given: what is kept of the past after each row. 1 forgets nothing.
     detect_drift : bool, default=True
-        Whether to forget most of what was learned when errors grow by more than chance.
+        Whether a model that forgets most of what was learned is tried, beside one that does not, when errors grow by
+        more than chance. Until one of them has been the better one for 2,000 rows, time and memory are double.
     optimise : str, default="cardinality"
         What label sets are to be good at: "cardinality" (as many labels as there are; good at all measures),
         "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy". Compressed labels
@@ -324,8 +367,10 @@ class LabelRaceClassifier(OnlineClassifier):
         subtracted. Rules that choose by row or by label (`optimise`) do not use it.
     alpha_ : float
         The penalty.
+    n_alarms_ : int
+        Alarms so far: errors grew by more than chance, for whatever reason.
     n_drifts_ : int
-        Drifts found so far.
+        Drifts so far that were confirmed: a model that had forgotten the past did better for long enough.
 
     See Also
     --------
@@ -412,8 +457,13 @@ class LabelRaceClassifier(OnlineClassifier):
         return self.fitted.state.learners.alpha
 
     @property
+    def n_alarms_(self) -> int:
+        """Alarms so far."""
+        return int(self.fitted.state.n_alarms)
+
+    @property
     def n_drifts_(self) -> int:
-        """Drifts found so far."""
+        """Confirmed drifts so far."""
         return int(self.fitted.state.n_drifts)
 
 

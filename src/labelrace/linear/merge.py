@@ -65,13 +65,16 @@ class Gain(NamedTuple):
 
     schema: Schema  # names of labels and features; those of the start are first
     learners: WeightGain  # of the linear models
-    n_drifts: float  # drifts found, in the share that found most
+    # Alarms and confirmed drifts, in the share with most of them.
+    n_alarms: float
+    n_drifts: float
 
     def plus(self, other: Gain, columns: IntArray | None = None) -> Gain:
         """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merge`."""
         schema, labels, features = join_schemas(self.schema, other.schema, columns)
         one, two = self.grown(schema), other._realigned(schema, labels, features)
-        return Gain(schema, add_weights(one.learners, two.learners), max(one.n_drifts, two.n_drifts))
+        learners = add_weights(one.learners, two.learners)
+        return Gain(schema, learners, max(one.n_alarms, two.n_alarms), max(one.n_drifts, two.n_drifts))
 
     def grown(self, schema: Schema) -> Gain:
         """Append features and labels, with gains of zero."""
@@ -87,7 +90,7 @@ class Gain(NamedTuple):
         # Dense data and nominal features have other columns than features, but all shares have all of them.
         columns = np.arange(int(self.learners.touched.max(initial=-1)) + 1) if is_same else features
         learners = move_weights(self.learners, columns, labels, schema.n_labels)
-        return Gain(schema, learners, self.n_drifts)
+        return self._replace(schema=schema, learners=learners)
 
 
 def is_ready(start: Fitted) -> bool:
@@ -113,7 +116,7 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     if touched is None or scaled.is_dense or not scaled.kinds.all_numeric:
         touched = np.arange(len(two.learners.weights))
     learners = weight_gain(end.algorithm.bank, one.learners, two.learners, touched)
-    return Gain(end.schema, learners, two.n_drifts)
+    return Gain(end.schema, learners, two.n_alarms, two.n_drifts)
 
 
 def join(start: Fitted, total: Gain, batch: Batch | None = None) -> Fitted:
@@ -133,7 +136,8 @@ def join(start: Fitted, total: Gain, batch: Batch | None = None) -> Fitted:
     start, algorithm = start.grow(total.schema), start.algorithm
     _refuse_outgrown(algorithm, start)
     both = joint_weights(start.state.learners, total.learners)
-    state = start.state._replace(n_drifts=total.n_drifts)
+    # Of a fork, the model that predicts is joined.
+    state = start.state._replace(n_alarms=total.n_alarms, n_drifts=total.n_drifts, fork=())
     if batch is None or batch.X.shape[0] == 0:
         return start.replace(total.schema, state._replace(learners=both.between(HALF_WAY)))
     joint = start.replace(total.schema, _choose_fraction(start.algorithm, state, both, batch.X, batch.Y))

@@ -63,13 +63,20 @@ class Mark(NamedTuple):
     """Something that happened at a value of x.
 
     With a colour it hangs from the top of the panel, and is shown with the series of that colour; without one it stands
-    at the bottom. ``meaning`` is what the legend says of all such marks, ``text`` what a page says of this one.
+    at the bottom. A hollow one is lighter: something that may come to nothing. ``meaning`` is what the legend says of
+    all such marks, ``text`` what a page says of this one.
     """
 
     x: float
     color: int | None = None
     meaning: str = ""
     text: str = ""
+    hollow: bool = False
+
+    @property
+    def sign(self) -> str:
+        """What the legend shows for such marks."""
+        return "|" if self.color is None else "▽" if self.hollow else "▼"
 
 
 @dataclass(frozen=True)
@@ -122,9 +129,9 @@ class Panels:
             entries.setdefault(series.name, series)
         return entries
 
-    def meanings(self) -> dict[str, bool]:
-        """Return what the marks mean, and whether such marks hang from the top."""
-        return {mark.meaning: mark.color is not None for mark in self.marks if mark.meaning}
+    def meanings(self) -> dict[str, str]:
+        """Return what the marks mean, and the sign of such marks."""
+        return {mark.meaning: mark.sign for mark in self.marks if mark.meaning}
 
 
 def panels(shown: Sequence[Panel], across: int = 3, size: tuple[float, float] = (3.3, 2.5), columns: int = 4) -> Panels:

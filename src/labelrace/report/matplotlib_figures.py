@@ -157,8 +157,9 @@ def _handles(content: Panels) -> list[Any]:
     if len(entries) > 1:
         looks = [(name, {"color": color(s.color), "lw": 1.5, **_line_style(s)}) for name, s in entries.items()]
         handles = [Line2D([], [], label=_escape(shorten(name)), **look) for name, look in looks]
-    for meaning, at_top in content.meanings().items():
-        handles.append(Line2D([], [], ls="", marker="v" if at_top else "|", color=MUTED, label=_escape(meaning)))
+    for meaning, sign in content.meanings().items():
+        look = _mark_style(sign, MUTED)
+        handles.append(Line2D([], [], ls="", label=_escape(meaning), **look))
     return handles
 
 
@@ -177,11 +178,16 @@ def _draw_panel(on: Axes, panel: Panel, marks: Sequence[Mark]) -> None:
         on.set_ylim(*panel.y_range)
     _set_ticks(on, panel)
     for mark in marks:
-        if mark.color is not None:
+        if mark.color is not None and not mark.hollow:
             on.axvline(mark.x, color=color(mark.color), lw=0.7, ls=(0, (2, 2)), alpha=0.6, zorder=1)
-        sign, level = ("|", 0.02) if mark.color is None else ("v", 0.98)
-        look: dict[str, Any] = {"ls": "", "marker": sign, "ms": 5, "color": color(mark.color), "zorder": 4}
-        on.plot([mark.x], [level], transform=on.get_xaxis_transform(), **look)
+        level, look = 0.02 if mark.color is None else 0.98, _mark_style(mark.sign, color(mark.color))
+        on.plot([mark.x], [level], ls="", ms=5, zorder=4, transform=on.get_xaxis_transform(), **look)
+
+
+def _mark_style(sign: str, shade: str) -> dict[str, Any]:
+    """Return how a mark is drawn: a stroke, or a triangle, which may be hollow."""
+    style: dict[str, Any] = {"marker": "|" if sign == "|" else "v", "color": shade}
+    return style | ({"fillstyle": "none"} if sign == "▽" else {})
 
 
 def _set_ticks(on: Axes, panel: Panel) -> None:

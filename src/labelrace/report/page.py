@@ -90,7 +90,7 @@ def panels_data(content: Panels) -> dict[str, Any]:
         return {name: getattr(panel, name) for name in names} | {"series": list(map(series_data, panel.series))}
 
     views = {name: list(map(panel_data, shown)) for name, shown in content.views.items()}
-    marks = [{"x": mark.x, "color": _color_index(mark.color), "text": mark.text} for mark in content.marks]
+    marks = [mark._asdict() | {"color": _color_index(mark.color)} for mark in content.marks]
     return {
         "views": list(views.values()),
         "view": list(views).index(content.view),

@@ -154,16 +154,20 @@ def _curves_section(summary: Summary) -> Section:
 
 
 def _marks(summary: Summary, models: Sequence[str]) -> list[Mark]:
-    """Return the drifts that models found, and where labels appeared."""
+    """Return where labels appeared, and the alarms of models and the drifts that they confirmed."""
     marks = []
     for appeared in summary["events"]["labels"]:
         count, names = appeared["count"], appeared["names"]
         listed = f"{', '.join(names)}{', …' if count > len(names) else ''}"
         text = f"{'label' if count == 1 else plural(count, 'label')} appeared: {listed}"
         marks.append(Mark(appeared["row"], meaning="labels appeared", text=text))
-    for drift in summary["events"]["drifts"]:
-        color, text = models.index(drift["model"]), f"drift found by {drift['model']}"
-        marks += [Mark(row, color, "a model of this colour found a drift", text) for row in drift["rows"]]
+    for what, meaning, hollow in (
+        ("alarms", "errors of a model of this colour grew, an alarm", True),
+        ("drifts", "a model of this colour confirmed a drift", False),
+    ):
+        for found in summary["events"][what]:
+            color, text = models.index(found["model"]), f"{what[:-1]}{' confirmed' * (not hollow)}: {found['model']}"
+            marks += [Mark(row, color, meaning, text, hollow) for row in found["rows"]]
     return marks
 
 

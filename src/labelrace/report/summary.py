@@ -53,7 +53,7 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
         ``fastest``, ``memory`` (peak, in bytes). The best average rank comes first.
         ``reference``: the model that times are compared with, the first RACE model.
         ``curves``, ``labels``: data of the charts, one line per model in the order of ``models``.
-        ``events``: labels that appeared and drifts that were found. ``extremes``: the labels with the
+        ``events``: labels that appeared, alarms and confirmed drifts. ``extremes``: the labels with the
         highest and the lowest F1.
         ``manifest``: as given.
     """
@@ -305,8 +305,9 @@ def verdict(source: str, models: Sequence[Mapping[str, Any]], measures: Sequence
 def events(runs: Runs, rows: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
     """Return where labels appeared and which models found drifts, by the points of the curves, which end at ``rows``.
 
-    ``labels`` has for each point ``row``, the first one, ``count`` and some of the ``names``; ``drifts`` has for each
-    ``model`` its ``rows``. What was there in the first batch has not appeared. Both are those of the first runs.
+    ``labels`` has for each point ``row``, the first one, ``count`` and some of the ``names``; ``alarms``, and
+    ``drifts``, which are confirmed alarms, have for each ``model`` its ``rows``. What was there in the first batch has
+    not appeared. All are those of the first runs.
     """
     first_runs = {name: next(iter(of_model.values())) for name, of_model in runs.items() if of_model}
     first_rows = [run.labels["first"] for run in first_runs.values() if run.labels and "first" in run.labels]
@@ -319,13 +320,18 @@ def events(runs: Runs, rows: Sequence[int], names: Sequence[str]) -> dict[str, A
     for _, new in sorted(by_point.items()):
         listed = [names[label] if label < len(names) else str(label) for _, label in sorted(new)[:_MOST_NAMES]]
         appeared.append({"row": min(new)[0], "count": len(new), "names": listed})
-    drifts = []
+    return {"labels": appeared, **{what: _when_counted(first_runs, what) for what in ("alarms", "drifts")}}
+
+
+def _when_counted(first_runs: Mapping[str, Any], what: str) -> list[dict[str, Any]]:
+    """Return for each model the rows at which it counted one more of something."""
+    found = []
     for name, run in first_runs.items():
-        counts = [(batch["start"], batch["drifts"]) for batch in run.tested.values() if "drifts" in batch]
+        counts = [(batch["start"], batch[what]) for batch in run.tested.values() if what in batch]
         later = zip([(0, 0), *counts], counts, strict=False)
         if when := [row for (_, before), (row, now) in later if now > before]:
-            drifts.append({"model": name, "rows": when})
-    return {"labels": appeared, "drifts": drifts}
+            found.append({"model": name, "rows": when})
+    return found
 
 
 def extremes(labels: Mapping[str, Any] | None, n_rows: int) -> dict[str, list[int]] | None:

@@ -89,6 +89,11 @@ function drawMarks({ ctx, bbox, valToPos }, marks) {
     ctx.moveTo(x - size, top);
     ctx.lineTo(x + size, top);
     ctx.lineTo(x, top + 1.6 * size);
+    ctx.closePath();
+    if (mark.hollow) {
+      ctx.stroke();
+      continue;
+    }
     ctx.fill();
     ctx.setLineDash([size / 2, size / 2]);
     ctx.globalAlpha = 0.6;
