@@ -121,10 +121,12 @@ def _find_in_pool(weights: Any, norms: Any, scale: Any, lists: Any, labels: Any,
     The arguments are as for `_find`; ``labels`` and ``scores``, (n, n_best), are written.
     """
     others = unseen_labels(lists, max(labels.shape[1] - lists[3][0], 0))
-    for row in range(len(labels)):
-        bound_factor = _ROUNDING_FACTOR * np.sqrt(scale) * norms[row]
-        best_of_pool(lists, weights[row], bound_factor, labels[row], scores[row])
-        for label in others:
+    bound_factors = _ROUNDING_FACTOR * np.sqrt(scale) * norms
+    for row in range(0, len(labels), 2):
+        two = slice(row, row + 2)
+        best_of_pool(lists, weights[two], bound_factors[two], labels[two], scores[two])
+    for label in others:
+        for row in range(len(labels)):
             insert(labels[row], scores[row], label, np.float32(0.0))
 
 
