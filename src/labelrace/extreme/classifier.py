@@ -250,7 +250,8 @@ class HashedRace(BankAlgorithm[State]):
         n = X.shape[0]
         Z = self.bank.transform(linear, X)
         gathered = self.bank.gather(state.learners, Z)
-        U = self.bank.predict_transformed(linear, gathered.Z, gathered.weights).astype(float)
+        predicted = self.bank.predict_transformed(linear, gathered.Z, gathered.weights)
+        gathered, U = gathered._replace(scores=predicted), predicted.astype(float)
         extra_precision, columns = gathered.extra_precision, gathered.entry_columns()
         queries = code_decoder.queries(index.decoder, U)
         rows = Rows(queries, Z, extra_precision, columns)
@@ -285,10 +286,11 @@ class HashedRace(BankAlgorithm[State]):
     def find_candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = search.N_EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
         parts = []
-        for first in range(0, max(X.shape[0], 1), _CHUNK_ROWS):
-            some = X if X.shape[0] <= _CHUNK_ROWS else X[first : first + _CHUNK_ROWS]
-            Z = self.bank.transform(derived.learners, some)
-            parts.append(search.predict(derived.search_index, derived.learners, Z, derived.extra_precision, n_exact))
+        with threads.limited(X.shape[0]):
+            for first in range(0, max(X.shape[0], 1), _CHUNK_ROWS):
+                some = X if X.shape[0] <= _CHUNK_ROWS else X[first : first + _CHUNK_ROWS]
+                Z, learners = self.bank.transform(derived.learners, some), derived.learners
+                parts.append(search.predict(derived.search_index, learners, Z, derived.extra_precision, n_exact))
         return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:

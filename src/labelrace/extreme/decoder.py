@@ -299,19 +299,14 @@ def write_queries(U: Any, inverse: Any, mean: Any, rows: Any, scale: Any, weight
 
     ``inverse``, ``mean``, ``rows`` and ``scale`` are those of `Derived`.
     """
-    n, k = U.shape
-    centred, solved = np.empty(k), np.empty(k)
-    for row in range(n):
+    k, centred = U.shape[1], U - mean
+    solved = np.dot(centred, inverse)
+    for row in range(len(U)):
         square, constant = 0.0, 1.0 / rows
         for j in range(k):
-            centred[j], solved[j] = U[row, j] - mean[j], 0.0
-        for i in range(k):
-            for j in range(k):
-                solved[j] += centred[i] * inverse[i, j]
-        for j in range(k):
-            square += solved[j] * centred[j]
-            constant -= solved[j] * mean[j]
-            weights[row, j] = scale * solved[j]
+            square += solved[row, j] * centred[row, j]
+            constant -= solved[row, j] * mean[j]
+            weights[row, j] = scale * solved[row, j]
         weights[row, k], norms[row] = scale * constant, np.sqrt(max(square, 0.0) + 1.0 / rows)
 
 

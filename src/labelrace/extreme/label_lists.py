@@ -87,23 +87,22 @@ def _padded(size: Any) -> Any:
 
 
 @kernel()
-def _add_codes(block: Any, weights: Any, first: Any, scores: Any) -> None:
-    """Add the codes from ``first`` on to the scores of a block of labels, one after the other, as `_score` does."""
-    for j in range(first, len(weights)):
-        for i in range(_BLOCK_LABELS):
-            scores[i] += weights[j] * block[j, i]
+def _block_scores(block: Any, one: Any, other: Any, scores: Any) -> None:
+    """Compute the scores of a block of labels for two rows with these weights, (2, _BLOCK_LABELS).
 
-
-@kernel()
-def _block_scores(block: Any, weights: Any, scores: Any) -> None:
-    """Compute the scores of a block of labels, four codes at a time, so that scores are written less often."""
-    scores[:] = 0.0
-    n_by_four = len(weights) // 4 * 4
+    The block is read once for both, and scores are written once for four codes, as reading and writing take longer than
+    computing. A row without another is scored twice.
+    """
+    scores[:], n_by_four = 0.0, len(one) // 4 * 4
     for j in range(0, n_by_four, 4):
         for i in range(_BLOCK_LABELS):
-            first = weights[j] * block[j, i] + weights[j + 1] * block[j + 1, i]
-            scores[i] += first + (weights[j + 2] * block[j + 2, i] + weights[j + 3] * block[j + 3, i])
-    _add_codes(block, weights, n_by_four, scores)
+            a, b, c, d = block[j, i], block[j + 1, i], block[j + 2, i], block[j + 3, i]
+            scores[0, i] += (one[j] * a + one[j + 1] * b) + (one[j + 2] * c + one[j + 3] * d)
+            scores[1, i] += (other[j] * a + other[j + 1] * b) + (other[j + 2] * c + other[j + 3] * d)
+    for j in range(n_by_four, len(one)):
+        for i in range(_BLOCK_LABELS):
+            scores[0, i] += one[j] * block[j, i]
+            scores[1, i] += other[j] * block[j, i]
 
 
 @kernel()
@@ -120,20 +119,33 @@ def _insert_better(block_labels: Any, block_scores: Any, labels: Any, scores: An
 
 @kernel()
 def _search(
-    lists: Any, first: Any, last: Any, weights: Any, bound_factor: Any, labels: Any, scores: Any, offset: Any
-) -> Any:
-    """Replace labels by better ones of a head, until no other can be; return whether the head was too short.
+    lists: Any,
+    first: Any,
+    last: Any,
+    weights: Any,
+    bound_factors: Any,
+    labels: Any,
+    scores: Any,
+    offset: Any,
+    is_active: Any,
+) -> None:
+    """Replace labels of one or two rows by better ones of a head, until no other can be.
 
-    ``offset`` is added to labels that are inserted.
+    ``offset`` is added to labels that are inserted. Whether the head was too short is written to ``is_active``.
     """
     head_labels, bounds, blocks = lists[0], lists[1], lists[2]
-    block_scores = np.empty(_BLOCK_LABELS, np.float32)
+    block_scores = np.empty((2, _BLOCK_LABELS), np.float32)
+    is_active[:] = True
     for start in range(first, last, _BLOCK_LABELS):
-        if bound_factor * bounds[start] < scores[-1]:
-            return False
-        _block_scores(blocks[start // _BLOCK_LABELS], weights, block_scores)
-        _insert_better(head_labels[start : min(start + _BLOCK_LABELS, last)], block_scores, labels, scores, offset)
-    return True
+        for row in range(len(labels)):
+            is_active[row] &= bound_factors[row] * bounds[start] >= scores[row, -1]
+        if not is_active.any():
+            return
+        _block_scores(blocks[start // _BLOCK_LABELS], weights[0], weights[-1], block_scores)
+        block_labels = head_labels[start : min(start + _BLOCK_LABELS, last)]
+        for row in range(len(labels)):
+            if is_active[row]:
+                _insert_better(block_labels, block_scores[row], labels[row], scores[row], offset)
 
 
 @kernel()
@@ -147,7 +159,7 @@ def _search_rest(
     # Wider than a block: columns of rows whose length is a power of 2 would be in the same few places of the cache.
     block = np.zeros((weights.shape[1], _BLOCK_LABELS + 16), np.float32)
     block_labels = np.empty(_BLOCK_LABELS, np.int64)
-    block_scores, start, bound = np.empty(_BLOCK_LABELS, np.float32), 0, np.float32(np.inf)
+    block_scores, start, bound = np.empty((2, _BLOCK_LABELS), np.float32), 0, np.float32(np.inf)
     while start < len(rest) and is_active.any():
         size, least = 0, (scores[:, -1] / bound_factors)[is_active].min()
         while start < len(rest) and size < _BLOCK_LABELS and bound >= least:
@@ -157,30 +169,41 @@ def _search_rest(
             bound = min(np.sqrt(sums[label, -2]), sums[label, -1])
             block_labels[size], block[:, size] = label, sums[label, :-1]
             size += bound >= least
-        for row in np.flatnonzero(is_active):
-            block_scores[:] = 0.0
-            _add_codes(block, weights[row], 0, block_scores)
-            _insert_better(block_labels[:size], block_scores, labels[row], scores[row], len(sums))
-            is_active[row] = bound_factors[row] * bound >= scores[row, -1]
+        active = np.flatnonzero(is_active)
+        for first in range(0, len(active), 2):
+            two = active[first : first + 2]
+            _block_scores(block, weights[two[0]], weights[two[-1]], block_scores)
+            for i in range(len(two)):
+                row = two[i]
+                _insert_better(block_labels[:size], block_scores[i], labels[row], scores[row], len(sums))
+                is_active[row] = bound_factors[row] * bound >= scores[row, -1]
 
 
 @kernel()
-def best_of_pool(lists: Any, weights: Any, bound_factor: Any, labels: Any, scores: Any) -> None:
-    """Find the best of the pool, best first, without scoring labels whose bounds are too small; -1 for none."""
+def best_of_pool(lists: Any, weights: Any, bound_factors: Any, labels: Any, scores: Any) -> None:
+    """Find the best of the pool for one or two rows, best first; -1 for none.
+
+    Labels whose bounds are too small are not scored.
+    """
     head_labels, blocks, size = lists[0], lists[2], lists[3][0]
-    n_best = min(len(labels), size)
-    labels[n_best:], scores[n_best:] = -1, -np.inf
+    n_best = min(labels.shape[1], size)
+    labels[:, n_best:], scores[:, n_best:] = -1, -np.inf
     if not n_best:
         return
     n_first = min(_padded(4 * n_best), _padded(size))
-    some, order = np.empty(n_first, np.float32), np.arange(n_first)
-    for block in range(0, n_first, _BLOCK_LABELS):
-        _block_scores(blocks[block // _BLOCK_LABELS], weights, some[block : block + _BLOCK_LABELS])
-    keep_best(some, order, min(size, n_first), n_best)
-    sort_best(some, order, n_best)
-    for c in range(n_best):
-        labels[c], scores[c] = head_labels[order[c]], some[c]
-    _search(lists, n_first, size, weights, bound_factor, labels[:n_best], scores[:n_best], np.int64(0))
+    some, block_scores = np.empty((2, n_first), np.float32), np.empty((2, _BLOCK_LABELS), np.float32)
+    for start in range(0, n_first, _BLOCK_LABELS):
+        _block_scores(blocks[start // _BLOCK_LABELS], weights[0], weights[-1], block_scores)
+        some[:, start : start + _BLOCK_LABELS] = block_scores
+    for row in range(len(labels)):
+        order = np.arange(n_first)
+        keep_best(some[row], order, min(size, n_first), n_best)
+        sort_best(some[row], order, n_best)
+        for c in range(n_best):
+            labels[row, c], scores[row, c] = head_labels[order[c]], some[row, c]
+    # Where the pool is smaller than the room, all of it has been scored.
+    is_active = np.empty(len(labels), np.bool_)
+    _search(lists, n_first, size, weights, bound_factors, labels, scores, np.int64(0), is_active)
 
 
 @kernel()
@@ -198,9 +221,10 @@ def _search_list(
 ) -> None:
     """Replace labels of rows by better ones of a list: of its head, from ``first`` on, and of the rest."""
     is_active = np.empty(len(labels), np.bool_)
-    for row in range(len(labels)):
-        of_row = weights[row], bound_factors[row], labels[row], scores[row]
-        is_active[row] = _search(lists, first, first + size, *of_row, len(sums))
+    for row in range(0, len(labels), 2):
+        two = slice(row, row + 2)
+        of_rows = weights[two], bound_factors[two], labels[two], scores[two]
+        _search(lists, first, first + size, *of_rows, len(sums), is_active[two])
     _search_rest(rest, is_listed, sums, weights, bound_factors, is_active, labels, scores)
 
 

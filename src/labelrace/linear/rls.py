@@ -50,7 +50,7 @@ import scipy.sparse
 from labelrace.base import growth, missing_labels, parameters, threads
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
-from labelrace.base.sparse import dense, dense_floats
+from labelrace.base.sparse import dense, dense_floats, row_range
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling, warm_up
 from labelrace.linear.blocks import DenseBlock, Gathered, SparseBlock
@@ -375,7 +375,7 @@ class RLS(Bank[RLSState]):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for start in range(0, n, size):
                 # Slicing sparse rows is slow, even a slice of all rows.
-                z = Z if n <= size else Z[start : start + size]
+                z = Z if n <= size else row_range(Z, start, start + size)
                 if self.half_life is not None:
                     keep = 0.5 ** (z.shape[0] / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
