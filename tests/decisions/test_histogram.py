@@ -142,26 +142,41 @@ def test_floor_leaves_as_many_rows_empty_as_are(seed, n, share):
 
 
 @settings(max_examples=10, deadline=None)
-@given(SEEDS, st.integers(1, 200))
-def test_probabilities_are_isotonic_regression(seed, n):
-    """Of all scores as they are, with a twentieth of one in each bin that is right about itself."""
+@given(SEEDS, st.integers(10, 200))
+def test_probabilities_are_isotonic_regression_of_groups_of_scores(seed, n):
+    """By scikit-learn, of all scores as they are, with a twentieth of one in each bin that is right about itself.
+
+    Bins are put together from above, until 50 scores are reached; between groups of one share it is interpolated.
+    """
     scores, labels = some_scores(seed, n)
-    counts = counted((scores, labels))
+    got = calibration.calibrate(counted((scores, labels)))
     centres = (np.arange(512) + 0.5) / 256 - 0.5
-    places = np.concatenate([[bin_of(s) for s in scores.flat], np.arange(512)])
+    bins = np.concatenate([[bin_of(s) for s in scores.flat], np.arange(512)])
     targets = np.concatenate([labels.ravel(), np.clip(centres, 0, 1)])
-    each = np.concatenate([np.ones(scores.size), np.full(512, 0.05)])
-    expected = (
-        IsotonicRegression().fit(places, targets, sample_weight=each).predict(np.arange(512)).clip(1e-6, 1 - 1e-6)
-    )
-    got = calibration.calibrate(counts)
-    np.testing.assert_allclose(got, expected, atol=1e-9)
-    assert (np.diff(got) >= 0).all()
-    assert 0 <= got.min() <= got.max() <= 1
+    weights = np.concatenate([np.ones(scores.size), np.full(512, 0.05)])
+    above = np.array([weights[bins >= index].sum() for index in range(512)])
+    groups = -(above // 50)[bins]
+    shares = IsotonicRegression().fit(groups, targets, sample_weight=weights).predict(groups)
+    for share in np.unique(shares):
+        here = shares == share
+        at = np.average(centres[bins[here]], weights=weights[here])
+        assert np.interp(at, centres, got) == pytest.approx(np.clip(share, 1e-6, 1 - 1e-6), abs=5e-3)
+    assert (np.diff(got) > 0).all()
+    assert 0 < got.min() < got.max() < 1
 
 
 def test_scores_nobody_has_seen_are_taken_at_face_value():
-    np.testing.assert_allclose(calibration.calibrate(histogram.init()), np.clip(histogram.CENTRES, 1e-6, 1 - 1e-6))
+    got = calibration.calibrate(histogram.init())
+    np.testing.assert_allclose(got, np.clip(histogram.CENTRES, 0.0, 1.0), atol=3e-6)
+    assert (np.diff(got) > 0).all()
+
+
+@given(SEEDS, st.integers(0, 100))
+def test_equal_probabilities_are_those_of_equal_scores(seed, n):
+    scores, labels = some_scores(seed, n + 1)
+    asked = np.sort(np.random.default_rng(seed).uniform(-0.49, 1.49, 200))
+    likely = calibration.interpolate(calibration.calibrate(counted((scores, labels))), asked)
+    assert (np.diff(likely)[np.diff(asked) > 1e-9] > 0).all()
 
 
 def test_nothing_given_is_changed(assert_pure):

@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 from labelrace.base import growth
 from labelrace.base.growth import Moves
 from labelrace.decisions import histogram, monitoring, rules
-from labelrace.decisions.monitoring import init_counts, update_counts
+from labelrace.decisions.monitoring import init_counts
 
-SHARES = (0.0, 0.5, 1.0)
+SHARES, POWERS = (0.0, 0.5, 1.0), (0.0, 0.09)
+
+
+def update_counts(counts, scores, labels, label_rows=None):
+    """Count rows, where labels are equally frequent unless that is told."""
+    label_rows = np.ones(scores.shape[1]) if label_rows is None else label_rows
+    return monitoring.update_counts(counts, scores, labels, label_rows)
 
 
 class Loops:
@@ -21,11 +27,22 @@ class Loops:
     def __init__(self, n_labels):
         self.histograms = [histogram.init() for _ in SHARES]
         self.offsets, self.counts, self.rows = [0.0] * n_labels, [0.0] * n_labels, 0.0
-        self.f1, self.f1_rows = [0.0] * 3, 0.0
+        self.f1, self.f1_rows, self.ndcg = [0.0] * 3, 0.0, [0.0] * 2
 
     def best(self):
         worth = [f / max(self.f1_rows, 1.0) + 0.006 * share for f, share in zip(self.f1, SHARES, strict=True)]
         return worth.index(max(worth))
+
+    def rank(self, scores, labels, label_rows):
+        """Rank the labels of each row by its score over a power of the label's frequency, and add up the nDCG@5."""
+        for index, power in enumerate(POWERS):
+            self.ndcg[index] *= 0.5 ** (len(scores) / 2000)
+            for row, known in zip(scores, labels, strict=True):
+                ranked = {s / label_rows[j] ** power: known[j] for j, s in enumerate(row) if not np.isnan(known[j])}
+                best = [ranked[s] for s in sorted(ranked, reverse=True)[:5]]
+                ideal = sorted(ranked.values(), reverse=True)[:5]
+                gains = [sum(g / np.log2(i + 2) for i, g in enumerate(order)) for order in (best, ideal)]
+                self.ndcg[index] += gains[0] / gains[1] if gains[1] else 0.0
 
     def learn(self, scores, labels):
         n, n_labels = scores.shape
@@ -71,10 +88,13 @@ def some_rows(seed, n, n_labels=6, unknown=0.0, rise=0.0):
 )
 def test_loops_over_rows_and_labels(seed, sizes, unknown, rise):
     counts, loops = init_counts(6), Loops(6)
+    label_rows = np.random.default_rng(seed).integers(1, 1000, 6).astype(float)
     for number, n in enumerate(sizes):
         scores, labels = some_rows(seed + number, n, unknown=unknown, rise=rise)
-        counts = update_counts(counts, scores, labels)
+        counts = update_counts(counts, scores, labels, label_rows)
         loops.learn(scores, labels)
+        loops.rank(scores, labels, label_rows)
+    np.testing.assert_allclose(counts.ndcg, loops.ndcg)
     np.testing.assert_allclose(counts.offsets, loops.offsets, atol=1e-12)
     np.testing.assert_allclose(counts.present, loops.counts)
     np.testing.assert_allclose(counts.f1, loops.f1)
@@ -151,3 +171,23 @@ def test_few_rows_wait_and_are_counted_together(sizes):
         np.testing.assert_array_equal(monitor.waiting, [scores[first:start], labels[first:start]])
         np.testing.assert_array_equal(monitor.counts.histograms.seen, expected.histograms.seen)
         np.testing.assert_array_equal(monitor.counts.offsets, expected.offsets)
+
+
+def test_labels_are_ranked_by_the_power_of_their_frequency_that_ranks_best():
+    """Scores that are shrunken by a power of the frequency are put right; others stay as they are."""
+    rng, label_rows = np.random.default_rng(0), np.logspace(0, 3, 12)
+    labels = (rng.random((2000, 12)) < 0.2).astype(float)
+    fair = 0.3 * labels + 0.3 * rng.random(labels.shape)
+    for power in POWERS:
+        monitor = monitoring.init(12)._replace(label_rows=label_rows)
+        monitor = monitoring.count_rows(monitor, fair * label_rows**power / label_rows.max() ** power, labels)
+        factors = monitoring.rank(monitor).factors
+        np.testing.assert_allclose(factors / factors[0], label_rows**-power)
+        # Labels of the usual frequency keep their scores.
+        assert np.exp(label_rows @ np.log(factors) / label_rows.sum()) == pytest.approx(1.0)
+
+
+def test_labels_are_counted_in_all_rows():
+    monitor = monitoring.count_labels(monitoring.init(3), np.array([[1.0, 0.0, np.nan]] * 8))
+    monitor = monitoring.count_labels(monitor, np.array([[0.0, 1.0, 1.0]] * 2))
+    np.testing.assert_allclose(monitor.label_rows, [8 * 0.5 ** (2 / 8000), 2.0, 2.0])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from labelrace.decisions.histogram import CENTRES, ScoreHistogram
-from labelrace.typing import FloatArray
+from labelrace.decisions.histogram import CENTRES, HIGH, LOW, ScoreHistogram
+from labelrace.typing import Array, FloatArray
 
 # Scores that each bin starts with, at their face value, so that an empty bin says something sensible.
 _PRIOR = 0.05
+# Scores that a share is taken of: of fewer, the highest ones would be too sure.
+_FEWEST_SCORES = 50.0
 # No probability is nearer to 0 or 1 than this: counts cannot tell more.
 _SURE = 1e-6
 FIRST_CENTRE = float(CENTRES[0])
@@ -17,11 +19,44 @@ BINS_PER_UNIT = (len(CENTRES) - 1) / (float(CENTRES[-1]) - FIRST_CENTRE)
 
 
 def calibrate(histogram: ScoreHistogram) -> FloatArray:
-    """Compute the probability that a label with a score in each bin is present: rising from bin to bin."""
+    """Compute the probability that a label with a score in each bin is present: rising from bin to bin.
+
+    Bins with few scores are put together, from the highest scores on, until there are enough of them. Shares that fall
+    from group to group are averaged (isotonic regression), and between groups probabilities rise evenly. So equal
+    probabilities are those of equal scores.
+
+    Examples
+    --------
+    >>> from labelrace.decisions import histogram
+    >>> likely = calibrate(histogram.init())
+    >>> bool((np.diff(likely) > 0).all()), float(interpolate(likely, np.array([0.3]))[0].round(3))
+    (True, 0.3)
+    """
     face = np.clip(CENTRES, 0.0, 1.0)
+    if histogram.seen.sum() < _FEWEST_SCORES:
+        return _strictly_rising(face)
     weight = histogram.seen + _PRIOR
-    shares = isotonic_regression((histogram.present + _PRIOR * face) / weight, weights=weight).x
-    return np.clip(shares, _SURE, 1.0 - _SURE)
+    groups = (np.cumsum(weight[::-1])[::-1] / _FEWEST_SCORES).astype(np.intp)
+    sums = _sums_of_runs(groups, weight, histogram.present + _PRIOR * face, weight * CENTRES)
+    shares = isotonic_regression(sums[1] / sums[0], weights=sums[0]).x
+    n_scores, n_present, sum_of_scores = _sums_of_runs(shares, *sums)
+    shares = n_present / n_scores
+    # Beyond the outermost groups, half-way to what is certain.
+    known = np.concatenate([[shares[0] / 2.0], shares, [(1.0 + shares[-1]) / 2.0]])
+    at = np.concatenate([[LOW], sum_of_scores / n_scores, [HIGH]])
+    return _strictly_rising(np.interp(CENTRES, at, known))
+
+
+def _strictly_rising(probabilities: FloatArray) -> FloatArray:
+    """Let probabilities that never fall always rise, by next to nothing, and keep them off 0 and 1."""
+    slope = _SURE * (CENTRES - LOW) / (HIGH - LOW)
+    return np.clip(probabilities, _SURE, 1.0 - 2.0 * _SURE) + slope
+
+
+def _sums_of_runs(keys: Array, *values: FloatArray) -> list[FloatArray]:
+    """Add up values over runs of equal keys."""
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    return [np.add.reduceat(value, starts) for value in values]
 
 
 def interpolate(probabilities: FloatArray, scores: FloatArray) -> FloatArray:

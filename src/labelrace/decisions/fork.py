@@ -122,7 +122,8 @@ class Forking(Protocol[S]):
 
 def update(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
     """Learn rows: with both models of a fork, or with one, which forks where they raise an alarm."""
-    if state.fork or has_more_labels(Y, algorithm.labels_per_row(state)):
+    is_large = X.shape[0] > _CHUNK_ROWS
+    if state.fork or (is_large and has_more_labels(Y, algorithm.labels_per_row(state))):
         after = _learn_in_chunks(algorithm, state, X, Y)
     else:
         after = algorithm.learn_monitored(state, X, Y, derived)

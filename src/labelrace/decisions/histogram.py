@@ -40,20 +40,20 @@ class ScoreHistogram(NamedTuple):
 
 
 class ScoreHistograms(NamedTuple):
-    """Three histograms of the same rows, whose scores are adjusted in as many ways."""
+    """Four histograms of the same rows, whose scores are adjusted in as many ways."""
 
     # Each as in `ScoreHistogram`, with an axis before it.
-    seen: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
-    present: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
-    best: Annotated[FloatArray, f"3 {_BINS_AXIS}"]
+    seen: Annotated[FloatArray, f"4 {_BINS_AXIS}"]
+    present: Annotated[FloatArray, f"4 {_BINS_AXIS}"]
+    best: Annotated[FloatArray, f"4 {_BINS_AXIS}"]
     rows: float
-    empty_rows: Annotated[FloatArray, "3"]
+    empty_rows: Annotated[FloatArray, "4"]
 
     @classmethod
     def empty(cls) -> ScoreHistograms:
         """Make empty histograms."""
-        none = np.zeros((3, N_BINS))
-        return cls(none, none, none, 0.0, np.zeros(3))
+        none = np.zeros((4, N_BINS))
+        return cls(none, none, none, 0.0, np.zeros(4))
 
     def of(self, index: int) -> ScoreHistogram:
         """Return one of the histograms."""
@@ -78,7 +78,7 @@ def update(histogram: H, scores: FloatArray, labels: FloatArray, weight: float =
     Parameters
     ----------
     histogram : ScoreHistogram or ScoreHistograms
-    scores : (n, l) array, or (3, n, l) array for `ScoreHistograms`
+    scores : (n, l) array, or (4, n, l) array for `ScoreHistograms`
     labels : (n, l) array
         1 and 0, or NaN where it is not known whether the label is present.
     weight : float

@@ -199,9 +199,9 @@ def choose_above(scores: FloatArray, thresholds: FloatArray | float, floor: Floa
 
     Parameters
     ----------
-    scores : (n, l) array, or (3, n, l) array of scores that are adjusted in several ways
+    scores : (n, l) array, or (w, n, l) array of scores that are adjusted in several ways
     thresholds, floor : float or array
-        Arrays, for such scores, have the shapes (3, 1, 1) and (3, 1).
+        Arrays, for such scores, have the shapes (w, 1, 1) and (w, 1).
     """
     chosen: BoolArray = scores > thresholds
     has_some = np.logical_or.reduce(chosen, axis=-1)

@@ -406,6 +406,9 @@ class HashedRace(BankAlgorithm[State]):
         """Compute the adjusted scores; the common threshold is at zero."""
         return self._all_adjusted(derived, X) - derived.rule.threshold
 
+    decisions = scores
+    """Label sets are chosen by the same scores."""
+
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Choose label sets by the rule for the aim, as an array of all labels."""
         sets: BoolArray = self.predict_sets(derived, X).toarray()

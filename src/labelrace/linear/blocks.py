@@ -22,6 +22,8 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 # Rows of a block. The time for each row grows with their square; smaller blocks are less exact, as only the rows of one
 # block are solved together. Sparse blocks are larger, because each takes several calls to SciPy.
 BLOCK_ROWS, SPARSE_BLOCK_ROWS = 64, 128
+# How many times as large sparse blocks may be.
+_MAX_TIMES = 4
 # Rows of the largest matrix that is inverted by one Cholesky decomposition; larger ones are inverted by halves, which
 # is faster.
 _MAX_CHOLESKY_ROWS = 48
@@ -119,6 +121,18 @@ class SparseBlock:
         expanded = np.zeros(self.z.shape[1], self.z.dtype)
         expanded[self.touched] = values
         return expanded
+
+
+def block_rows(Z: AnyMatrix) -> int:
+    """Return how many rows to learn at once.
+
+    Of sparse rows about as many as each has non-zeros, if that is more than usual: for each label a row costs as much
+    as it has non-zeros, and as its block has rows.
+    """
+    if not scipy.sparse.issparse(Z):
+        return BLOCK_ROWS
+    times = round(Z.nnz / max(Z.shape[0], 1) / SPARSE_BLOCK_ROWS)
+    return SPARSE_BLOCK_ROWS * min(max(times, 1), _MAX_TIMES)
 
 
 def inverse_of(matrix: Array) -> Array:

@@ -36,7 +36,7 @@ from labelrace.base.sparse import dense_floats, with_last_rows
 from labelrace.decisions import drift, fork, monitoring, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.fork import Comparison
-from labelrace.decisions.monitoring import Monitor
+from labelrace.decisions.monitoring import Monitor, Ranking
 from labelrace.decisions.rules import Rule
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import merge, rls, scaling
@@ -96,11 +96,12 @@ class State(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """What predicting needs; ``offsets`` are subtracted from the scores."""
+    """What predicting needs: label sets come from scores less ``offsets`` by the rule, all else from the ranking."""
 
     learners: rls.Derived
     offsets: FloatArray
     rule: Rule
+    ranking: Ranking
 
 
 @dataclass(frozen=True)
@@ -153,24 +154,25 @@ class LabelRace(BankAlgorithm[State]):
         filled = missing_labels.fill_with_means(Y)
         learners, ridge = self.bank.fit_first_rows(state.learners, X, filled)
         some = monitoring.sample(Y.shape, _MAX_FIRST_SCORES)
-        scores, labels = ridge.leave_one_out_scores(dense_floats(filled), some), dense_floats(Y[some])
-        monitor = monitoring.count_rows(state.monitor, scores, labels)._replace(drift=drift.init())
+        scores, labels = ridge.leave_one_out_scores(dense_floats(filled), some), dense_floats(Y)
+        monitor = monitoring.count_rows(monitoring.count_labels(state.monitor, labels), scores, labels[some])
+        monitor = monitor._replace(drift=drift.init())
         return state._replace(learners=learners._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
 
     def learn_monitored(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn rows with one model, after the predictions of some of them were monitored."""
-        learners, Y = state.learners, dense_floats(Y)
+        learners, labels = state.learners, dense_floats(Y)
         scales = None if derived is None else derived.learners.scales
         gathered = self.bank.gather(learners, scaling.transform(learners.scaling, X, scales))
-        some = monitoring.sample(Y.shape)
+        some = monitoring.sample(labels.shape)
         are_all = isinstance(some, slice)
         # Slicing sparse rows is slow, even a slice of all rows.
         scores = np.asarray((gathered.Z if are_all else gathered.Z[some]) @ gathered.weights)
         scores += learners.intercepts.astype(scores.dtype)
-        monitor = monitoring.observe(state.monitor, scores, Y[some])
+        monitor = monitoring.count_labels(monitoring.observe(state.monitor, scores, labels[some]), Y)
         if are_all:
             gathered = gathered._replace(scores=scores)
-        learners = self.bank.learn(learners, X, Y, gathered=gathered)
+        learners = self.bank.learn(learners, X, labels, gathered=gathered)
         return self._with_recent_rows(state._replace(learners=learners, monitor=monitor), X)
 
     # --- Drift --------------------------------------------------------------------------------------------------------
@@ -208,6 +210,7 @@ class LabelRace(BankAlgorithm[State]):
         some = monitoring.sample(labels.shape)
         few = monitoring.half_at_most(monitoring.count_rows(state.monitor, scores[some], labels[some]))
         monitor = monitor._replace(counts=few.counts._replace(histograms=monitor.counts.histograms))
+        monitor = monitoring.count_labels(monitor, labels)
         with threads.limited(X.shape[0]):
             learners = self.bank.learn(state.learners, X, Y)
         return self._with_recent_rows(state._replace(monitor=monitor, learners=learners), X)
@@ -221,15 +224,26 @@ class LabelRace(BankAlgorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Compute the thresholds from the histograms."""
-        offsets, rule = monitoring.decide(state.monitor, self.aim)
-        return Derived(self.bank.derive(state.learners), offsets.astype(state.learners.weights.dtype), rule)
+        (offsets, rule), ranking = monitoring.decide(state.monitor, self.aim), monitoring.rank(state.monitor)
+        dtype = state.learners.weights.dtype
+        ranking = ranking._replace(factors=ranking.factors.astype(dtype))
+        return Derived(self.bank.derive(state.learners), offsets.astype(dtype), rule, ranking)
 
     def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the scores that label sets are chosen by."""
         return rules.adjusted(self.bank.predict(derived.learners, X), derived.offsets)
 
-    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Compute the adjusted scores; the common threshold is at zero."""
+    def _ranked(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the scores that labels are ranked by."""
+        return rules.adjusted(self.bank.predict(derived.learners, X) * derived.ranking.factors)
+
+    def decisions(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the scores that label sets are chosen by; the common threshold is at zero."""
         return np.subtract(self._adjusted(derived, X), derived.rule.threshold, dtype=float)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the scores that labels are ranked by; as many are above zero as there were labels recently."""
+        return np.subtract(self._ranked(derived, X), derived.ranking.rule.threshold, dtype=float)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Choose label sets by the rule for the aim."""
@@ -237,12 +251,12 @@ class LabelRace(BankAlgorithm[State]):
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
-        return rules.probabilities(derived.rule, self._adjusted(derived, X))
+        return rules.probabilities(derived.ranking.rule, self._ranked(derived, X))
 
     def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
         """Compute the raw scores once for both."""
-        adjusted = self._adjusted(derived, X)
-        return np.subtract(adjusted, derived.rule.threshold, dtype=float), rules.probabilities(derived.rule, adjusted)
+        ranked, rule = self._ranked(derived, X), derived.ranking.rule
+        return np.subtract(ranked, rule.threshold, dtype=float), rules.probabilities(rule, ranked)
 
     # --- Memory -------------------------------------------------------------------------------------------------------
 
@@ -361,10 +375,11 @@ class LabelRaceClassifier(OnlineClassifier):
     encoder_ : (l, K) sparse array
         The projection of labels to pseudo labels; the identity where they are not compressed.
     offsets_ : (l,) array
-        What is subtracted from each label's score, because it was predicted too often.
+        What is subtracted from each label's score to choose label sets, because it was predicted too often.
     threshold_ : float
-        The adjusted score with as many above it as there were labels recently; `decision_function` has it
-        subtracted. Rules that choose by row or by label (`optimise`) do not use it.
+        The adjusted score, less offsets, with as many above it as there were labels recently. Rules that choose by row
+        or by label (`optimise`) do not use it. `decision_function` and `predict_proba` are for ranking: they use no
+        offsets, and are above 0 for about as many labels.
     alpha_ : float
         The penalty.
     n_alarms_ : int
@@ -448,7 +463,7 @@ class LabelRaceClassifier(OnlineClassifier):
 
     @property
     def threshold_(self) -> float:
-        """The adjusted score that `decision_function` has subtracted; see the class."""
+        """The adjusted score above which labels are predicted; see the class."""
         return self.fitted.derived.rule.threshold
 
     @property

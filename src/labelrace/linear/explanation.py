@@ -70,7 +70,7 @@ def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[
     explained = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.columns_of(labels), np.intp)
     z = dense(algorithm.bank.transform(derived.learners, X))[0]
     decoder = algorithm.decoder_coefficients(derived, z, explained)
-    decisions = algorithm.scores(derived, X)[0]
+    decisions = algorithm.decisions(derived, X)[0]
     return _explain_labels(fitted.schema, derived.learners, decoder, z, decisions, explained, n_features)
 
 

@@ -369,7 +369,7 @@ class RLS(Bank[RLSState]):
         recent = np.flatnonzero(state.is_recent_label)
         unused = work.extra_precision[:, 0] == 0.0
         n, is_sparse = len(H), scipy.sparse.issparse(Z)
-        size = blocks.SPARSE_BLOCK_ROWS if is_sparse else blocks.BLOCK_ROWS
+        size = blocks.block_rows(Z)
         if is_sparse and Z.nnz > _DENSE_SHARE * Z.shape[0] * Z.shape[1]:
             Z = Z.toarray()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

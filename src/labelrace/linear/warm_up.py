@@ -155,6 +155,10 @@ def best_alpha(values: FloatArray, vectors: FloatArray, H: FloatArray, *, clip: 
     """
     if len(values) < 2:
         return _ALPHA_FACTOR * float(ALPHAS[len(ALPHAS) // 2])
+    if clip:
+        # A label of one row is unknown where that row is left out: it only tells that no prediction is the best one.
+        repeated = np.count_nonzero(H, axis=0) > 1
+        H = H[:, repeated] if repeated.any() else H
     errors, sums_of_vectors = np.zeros(len(ALPHAS)), vectors.sum(axis=0)
     squares, size = vectors * vectors, max(1, _MAX_CELLS // len(H))
     for first in range(0, H.shape[1], size):

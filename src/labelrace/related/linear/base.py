@@ -113,7 +113,7 @@ class LinearAlgorithm(Algorithm[State]):
         with threads.limited(len(labels)):
             state, scores, some = self._learn_batch(state, scaling.transform(state.scaling, X), labels)
         add = monitoring.count_rows if is_first else monitoring.observe
-        monitor = add(state.monitor, self.likely(scores), labels[some])
+        monitor = monitoring.count_labels(add(state.monitor, self.likely(scores), labels[some]), labels)
         scaled = state.scaling if is_first else scaling.update(state.scaling, X)
         return state._replace(scaling=scaled, rows=state.rows + len(labels), monitor=monitor)
 
