@@ -21,7 +21,8 @@ cardinality         scores above a threshold that keeps the predicted label card
 hamming_loss        labels that are more likely present than absent
 subset_accuracy     the same, but a row with none gets its best label as above
 micro_f1            scores above the threshold with the best micro F1 on recent rows
-macro_f1            scores above a threshold for each label, with its best F1 on recent rows
+macro_f1            scores above a threshold for each label, half-way from the common one to that with its best F1 on
+                    recent rows: all the way gains little macro F1, and costs example F1; a row with none as above
 example_f1,         for each row the number of best labels with the best expected measure, approximately, taking labels
 example_accuracy    as independent given the row; no labels only if rows without labels were seen. If none were seen,
                     both aims choose alike
@@ -53,8 +54,8 @@ AIMS = (
 OF_BEST = 0.1
 """Share of the row's best score that is subtracted from all of them."""
 
-# Rows that the common threshold counts for beside those of a single label.
-_PRIOR_ROWS = 20.0
+# Rows that the common threshold counts for beside those of a label, and how far thresholds go to the labels' own.
+_PRIOR_ROWS, _OWN_THRESHOLD = 20.0, 0.5
 # Share of rows without labels from which on they are as likely as independent labels say; fewer make them less so.
 _FEW_EMPTY = 0.01
 # Fewest labels of a row that are sorted.
@@ -97,7 +98,7 @@ def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None
     elif aim == "micro_f1":
         thresholds = common = float(EDGES[_best_f1(counts.seen, counts.present)])
     elif aim == "macro_f1":
-        thresholds = _label_thresholds(counts, by_label)
+        thresholds = common + _OWN_THRESHOLD * (_label_thresholds(counts, by_label) - common)
     empty_rows = min(1.0, counts.empty_rows / (_FEW_EMPTY * counts.rows)) if counts.rows else 1.0
     return Rule(aim, common, thresholds, float(empty_row_floor(counts)), empty_rows, counts)
 
@@ -189,7 +190,7 @@ def choose(rule: Rule, scores: FloatArray) -> BoolArray:
     """Decide which labels to predict, (n, l), by their adjusted scores."""
     if rule.aim in ("example_f1", "example_accuracy"):
         return _choose_by_row(rule, scores)
-    if rule.aim in ("cardinality", "subset_accuracy"):
+    if rule.aim in ("cardinality", "subset_accuracy", "macro_f1"):
         return choose_above(scores, rule.thresholds, rule.floor)
     return scores > rule.thresholds
 
