@@ -269,3 +269,15 @@ def test_only_the_best_labels_are_put_in_order(aim, certainty, monkeypatch):
     some = rules.choose(rule, scores)
     monkeypatch.setattr(rules, "_FEWEST_SORTED", 300)
     assert (some == rules.choose(rule, scores)).all()
+
+
+@pytest.mark.parametrize("aim", [aim for aim in rules.AIMS if not aim.startswith("example")])
+def test_where_labels_are_told_apart_with_ease_thresholds_are_in_the_middle(aim):
+    """Scores that change after they were counted, as those of a model that learns do, do not change label sets."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random((300, 6)) < 0.3).astype(float)
+    labels[:90] = 0.0
+    scores = np.where(labels > 0, 0.9, 0.05) + 0.02 * rng.random(labels.shape)
+    rule = made(aim, (scores, labels))
+    for change in (-0.2, 0.0, 0.2):
+        np.testing.assert_array_equal(rules.choose(rule, scores + change), labels)

@@ -64,6 +64,8 @@ _FEWEST_SORTED = 32
 _LEAST_SHARE, _LARGEST_SHARE = 0.9, 1.08
 # What the micro F1 must gain for each 1.0 that this differs from one.
 _WORTH_OF_SHARE = 0.02
+# Bins of a gap between scores that a threshold is put into the middle of, and the share of scores that may be inside.
+_WIDE_GAP, _NEARLY = 16, 0.005
 # Present labels that a histogram must have counted for its micro F1 to be used.
 _FEW_PRESENT = 100.0
 
@@ -144,16 +146,23 @@ def _score_with_above(counts: FloatArray, n_above: FloatArray | float) -> FloatA
     inside = np.take_along_axis(counts, index, axis=-1)[..., 0]
     surplus = np.take_along_axis(above, index, axis=-1)[..., 0] - n_above
     score = EDGES[edge] + WIDTH * np.where(inside > 0, surplus / np.where(inside > 0, inside, 1.0), 0.0)
+    # Where labels are told apart with ease, many scores have as many above them: the middle leaves room for change.
+    wanted = np.asarray(n_above)[..., None]
+    nearly = np.maximum(_NEARLY * wanted, 0.5)
+    low = np.count_nonzero(above > wanted + nearly, axis=-1)
+    high = np.count_nonzero(above >= wanted - nearly, axis=-1) - 1
+    score = np.where(high - low >= _WIDE_GAP, (EDGES[low] + EDGES[high]) / 2.0, score)
     is_all = (n_above >= above[..., 0]) & (above[..., 0] > 0)
     return np.where(is_all, EDGES[0] - WIDTH, np.where(n_above <= 0, EDGES[-1], score))
 
 
 def _best_f1(seen: FloatArray, present: FloatArray) -> FloatArray:
-    """Find the bin from which on to predict for the best F1, in the last axis; of equals the highest."""
+    """Find the bin from which on to predict for the best F1, in the last axis; of equals the middle one."""
     predicted, hit = (np.cumsum(c[..., ::-1], axis=-1)[..., ::-1] for c in (seen, present))
     with np.errstate(invalid="ignore"):
         measure = np.nan_to_num(2.0 * hit / (predicted + hit[..., :1]))
-    return measure.shape[-1] - 1 - np.argmax(measure[..., ::-1], axis=-1)
+    highest = measure.shape[-1] - 1 - np.argmax(measure[..., ::-1], axis=-1)
+    return (np.argmax(measure, axis=-1) + highest + 1) // 2
 
 
 def _label_thresholds(counts: ScoreHistogram, by_label: LabelHistograms | None) -> FloatArray:
