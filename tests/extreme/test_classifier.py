@@ -14,6 +14,7 @@ from labelrace.exceptions import LimitError, MergeError
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme.compress import project
 from labelrace.linear.rls import RLS
+from labelrace.measures import evaluate
 
 
 def stream(n, n_labels, n_features=300, seed=0):
@@ -327,3 +328,21 @@ def test_documents_of_common_words_in_a_fourth_of_the_memory(skew, kept):
     assert model.n_components_ is not None
     assert len(model._fitted.state.postings) == 0
     assert hits[1] > kept * hits[0]
+
+
+@pytest.mark.parametrize("n_constant", [5, 30])
+def test_columns_that_are_the_same_in_every_row_cost_nothing(n_constant):
+    """A signature under each text, for instance: it is the intercept's."""
+    rng = np.random.default_rng(0)
+    Y = (rng.random((3000, 12)) < 0.15).astype(int)
+    X = (np.repeat(Y, 10, axis=1) & (rng.random((3000, 120)) < 0.3)) | (rng.random((3000, 120)) < 0.02)
+    f1 = []
+    for columns in (X, np.hstack([X, np.ones((3000, n_constant))])):
+        model, rows = (
+            labelrace.HashedRACEClassifier(max_memory="1MB", random_state=0),
+            scipy.sparse.csr_array(columns * 1.0),
+        )
+        for start in range(0, 2500, 250):
+            model.partial_fit(rows[start : start + 250], Y[start : start + 250])
+        f1.append(evaluate(Y[2500:], model.predict(rows[2500:]), measures="micro_f1")["micro_f1"])
+    assert f1[1] > f1[0] - 0.02 > 0.8

@@ -52,6 +52,8 @@ _MAX_SLOTS_AT_ONCE = 1 << 17
 # Largest number of rows of a block. Its errors are all computed before any step: with 500 rows the steps overshoot
 # where labels are few.
 _MAX_BLOCK_ROWS = 128
+# Share of a block's rows that a column must have alike to be the intercept's, and rows that this takes.
+_COMMON_SHARE, _FEWEST_COMPARED = 0.5, 8
 
 
 def init(n_slots: int) -> Any:
@@ -220,13 +222,25 @@ def _sum_slots(table: Any, indptr: Any, features: Any, values: Any, labels: Any)
 
 
 @kernel()
-def _step_sizes(precision: Any, columns: Any, values: Any) -> Any:
-    """Add the squares of a block's values to the precision of their columns, and divide the values by it."""
+def _step_sizes(precision: Any, columns: Any, values: Any, n_rows: Any) -> Any:
+    """Add the squares of a block's values to the precision of their columns, and divide the values by it.
+
+    A column that is much the same in most rows has no step: it is the intercept's, and the steps of all rows, which go
+    the same way, would add up to more than the error.
+    """
+    sums, squares = np.zeros(len(precision)), np.zeros(len(precision))
     for entry in range(len(values)):
-        precision[columns[entry]] += np.float64(values[entry]) * np.float64(values[entry])
+        sums[columns[entry]] += values[entry]
+        squares[columns[entry]] += np.float64(values[entry]) * np.float64(values[entry])
+    least = _COMMON_SHARE * n_rows if n_rows >= _FEWEST_COMPARED else np.inf
+    for column in range(len(precision)):
+        precision[column] += squares[column]
+        if sums[column] * sums[column] > least * squares[column]:
+            squares[column] = -1.0
     steps = np.empty(len(values), np.float32)
     for entry in range(len(values)):
-        steps[entry] = values[entry] / precision[columns[entry]]
+        column = columns[entry]
+        steps[entry] = 0.0 if squares[column] < 0 else values[entry] / precision[column]
     return steps
 
 
@@ -267,7 +281,7 @@ def _find_changes(
     """
     bits, (n_rows, width) = table.reshape(-1).view(np.uint32), decoder_scores.shape
     start, stop = indptr[0], indptr[n_rows]
-    step_sizes = _step_sizes(precision, columns[start:stop], values[start:stop])
+    step_sizes = _step_sizes(precision, columns[start:stop], values[start:stop], n_rows)
     size = np.diff(indptr).max() * width
     slots, tags, raw = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
     weights = raw.view(np.float32)
