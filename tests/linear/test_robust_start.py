@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import labelrace
+from labelrace import LabelRaceClassifier
+from labelrace.measures import evaluate
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 12))
@@ -72,3 +74,18 @@ def test_the_surest_empty_rows_have_no_label(aim):
         model.partial_fit(X[start : start + 200, :3], X[start : start + 200, :1] > 0)
     assert not model.predict([[-size, 0.0, 0.0] for size in (1.0, 3.0, 9.0, 1e9)]).any()
     assert model.predict([[3.0, 0.0, 0.0]]).all()
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e10, 1e12])
+def test_a_large_offset_is_no_constant_column(offset):
+    """Ten digits before the point leave six behind it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 8))
+    Y = (X @ rng.normal(size=(8, 4)) > 1.5).astype(int)
+    f1 = []
+    for rows in (X, X + np.where(np.arange(8) < 3, offset, 0.0)):
+        model = LabelRaceClassifier(random_state=0)
+        for start in range(0, 1000, 100):
+            model.partial_fit(rows[start : start + 100], Y[start : start + 100])
+        f1.append(evaluate(Y[1000:], model.predict(rows[1000:]), measures="micro_f1")["micro_f1"])
+    assert f1[1] > f1[0] - 0.01 > 0.8

@@ -51,7 +51,7 @@ _FIRST_OUTLIER, _TRIMMED_SHARE = 30.0, 0.05
 # Rows that a column's variance needs, and rows after which recent moments are compared with the running ones.
 MIN_ROWS, _MIN_RECENT_ROWS = 50, 256.0
 # A column is constant where it deviates from its mean by no more than this share of it.
-CONSTANT = 1e-9
+CONSTANT = 1e-13
 # Mean absolute value of a standard normal variable.
 MEAN_ABSOLUTE_NORMAL = float(np.sqrt(2.0 / np.pi))
 

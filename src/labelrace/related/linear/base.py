@@ -56,6 +56,7 @@ class Derived(NamedTuple):
     scales: FloatArray
     weights: Array
     intercepts: FloatArray
+    intercept_extra_precision: FloatArray  # 0 for labels of which nothing was ever known
     decision: Decision
 
 
@@ -113,7 +114,8 @@ class LinearAlgorithm(Algorithm[State]):
         with threads.limited(len(labels)):
             state, scores, some = self._learn_batch(state, scaling.transform(state.scaling, X), labels)
         add = monitoring.count_rows if is_first else monitoring.observe
-        monitor = monitoring.count_labels(add(state.monitor, self.likely(scores), labels[some]), labels)
+        likely = self._likely_if_learned(scores, state.intercept_extra_precision)
+        monitor = monitoring.count_labels(add(state.monitor, likely, labels[some]), labels)
         scaled = state.scaling if is_first else scaling.update(state.scaling, X)
         return state._replace(scaling=scaled, rows=state.rows + len(labels), monitor=monitor)
 
@@ -163,13 +165,22 @@ class LinearAlgorithm(Algorithm[State]):
     def derive(self, state: State) -> Derived:
         """Read the thresholds off what was counted."""
         decision = monitoring.decide(state.monitor, "cardinality")
-        return Derived(state.scaling, scaling.scale(state.scaling), state.weights, state.intercepts, decision)
+        scales, learned = scaling.scale(state.scaling), state.intercept_extra_precision
+        return Derived(state.scaling, scales, state.weights, state.intercepts, learned, decision)
+
+    def _likely_if_learned(self, scores: FloatArray, intercept_extra_precision: FloatArray) -> FloatArray:
+        """Turn scores into numbers around [0, 1]: 0 for labels of which nothing was ever known.
+
+        What the model cannot tell would be 1/2, and often the best score of a row, which all others are compared with.
+        """
+        return np.where(intercept_extra_precision > 0, self.likely(scores), 0.0)
 
     def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         Z = scaling.transform(derived.scaling, X, derived.scales)
         with threads.limited(Z.shape[0]):
             raw = product_of(Z, derived.weights) + derived.intercepts
-        return rules.adjusted(self.likely(raw), derived.decision.offsets)
+        likely = self._likely_if_learned(raw, derived.intercept_extra_precision)
+        return rules.adjusted(likely, derived.decision.offsets)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the adjusted scores; the threshold is at zero."""
