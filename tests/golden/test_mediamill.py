@@ -102,6 +102,16 @@ def test_adaptive_classification_depends_on_the_encoder_more_than_the_paper_prin
     assert [loss["hamming_loss"] for loss in losses] == pytest.approx([0.323, 0.051], abs=0.003)
 
 
+def test_specificity_and_recall_of_adaptive_classification_give_its_hamming_loss(mediamill):
+    """So these cells of the row are of the same runs."""
+    printed = {
+        m: published()["2", "mediamill", "race-cls-adaptive", m].value for m in ("micro_specificity", "micro_recall")
+    }
+    density = np.mean([batch.mean() for batch in whole_batches(mediamill, 500)[1:]])
+    loss = (1 - printed["micro_specificity"]) * (1 - density) + (1 - printed["micro_recall"]) * density
+    assert loss == pytest.approx(published()["2", "mediamill", "race-cls-adaptive", "hamming_loss"].value, abs=0.0055)
+
+
 def macro_precision_and_recall(model, data, size):
     """Return means over whole test batches: of all labels, and of those that are present or predicted in a batch.
 
