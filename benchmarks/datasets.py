@@ -51,14 +51,16 @@ class Found(NamedTuple):
     unreadable: list[str]
 
 
-def find_paper_datasets(folders: Iterable[Path] = ()) -> Found:
-    """Look for the paper's datasets, by the names of files alone, and return them in the paper's order.
+def find_paper_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Found:
+    """Look for the paper's datasets, or those of some names, by the names of files alone, in the paper's order.
 
-    `folders` are searched first; then those of ``$LABELRACE_DATA`` and the cache.
+    `folders` are searched first; then those of ``$LABELRACE_DATA`` and the cache. A name that none of them has is a
+    FileNotFoundError.
     """
-    files = _data_files(folders)
+    files = {name: file for name, file in _data_files(folders).items() if name in paper_datasets()}
+    chosen = _chosen(files, names)
     known = paper_datasets()
-    sources = [Source(name, files[name], facts=facts) for name, (facts, _) in known.items() if name in files]
+    sources = [Source(name, files[name], facts=facts) for name, (facts, _) in known.items() if name in chosen]
     return Found(sources, [name for name in known if name not in files], [])
 
 
@@ -70,14 +72,8 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = (), *, ne
     """
     files = _data_files(folders)
     missing = [name for name in paper_datasets() if name not in files]
-    known = {_key(name): name for name in files}
-    if unknown := [name for name in names if _key(name) not in known]:
-        available = ", ".join(files) or "none"
-        raise FileNotFoundError(
-            f"no dataset {unknown[0]!r} is available; there is {available}: see `labelrace data list`"
-        )
     sources, unreadable = [], []
-    for name in sorted({known[_key(name)] for name in names or files}, key=_key):
+    for name in sorted(_chosen(files, names), key=_key):
         file = files[name]
         try:
             # Some datasets share the file that names their labels, as the catalog knows.
@@ -92,6 +88,17 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = (), *, ne
         )
     sources.sort(key=lambda source: source.facts.rows * source.facts.labels)
     return Found(sources, missing, unreadable)
+
+
+def _chosen(files: Iterable[str], names: Sequence[str]) -> set[str]:
+    """Return which of the datasets in files have these names, or all if there are none; raise for an unknown name."""
+    known = {_key(name): name for name in files}
+    if unknown := [name for name in names if _key(name) not in known]:
+        available = ", ".join(known.values()) or "none"
+        raise FileNotFoundError(
+            f"no dataset {unknown[0]!r} is available; there is {available}: see `labelrace data list`"
+        )
+    return {known[_key(name)] for name in names} if names else set(known.values())
 
 
 def counted(source: Source) -> Source:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from benchmarks.datasets import Source, counted, find_paper_datasets
-from benchmarks.plan import RUNS, Data, Everything, Out, Part, Record, Resume, publish, run_plan, within
+from benchmarks.plan import RUNS, Data, Datasets, Everything, Out, Part, Record, Resume, publish, run_plan, within
 from benchmarks.published import Facts, Reference, judge, paper_datasets, printed_ranks, published, rerun
 from benchmarks.ranking import OVERALL, RankTable, average_ranks, rank_records
 from labelrace.base.registry import model_group, model_names
@@ -309,6 +309,7 @@ def _sweep(n_labels: int) -> tuple[ModelSpec, ...]:
 
 def paper(
     data: Data = None,
+    datasets: Datasets = None,
     table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = ",".join(TABLES),
     models: Models = None,
     runs: Runs = 10,
@@ -333,7 +334,7 @@ def paper(
     from benchmarks.paper_report import paper_document
 
     wanted, own = check_tables(as_names(table)), as_specs(models or [], None)
-    found = find_paper_datasets(data or ())
+    found = find_paper_datasets(data or (), as_names(datasets or ""))
     if not found.sources:
         raise FileNotFoundError(
             f"none of the paper's datasets is available ({', '.join(found.missing)}): see `labelrace data list`, or "

@@ -33,6 +33,7 @@ RUNS = Path("labelrace-runs")
 Data = Annotated[
     list[Path] | None, option(help="A folder with datasets, besides LABELRACE_DATA and the cache; repeatable.")
 ]
+Datasets = Annotated[str | None, option(help="Which datasets, separated by commas, if not all available.")]
 Out = Annotated[Path, typer.Option(help="Folder for records, page, tables and figures.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the runs in --out.")]
 Everything = Annotated[

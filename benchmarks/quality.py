@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from benchmarks import bounds
 from benchmarks.datasets import Source, find_datasets
 from benchmarks.paper import over_runs
-from benchmarks.plan import RUNS, Data, Everything, Out, Part, Record, Resume, publish, run_plan, within
+from benchmarks.plan import RUNS, Data, Datasets, Everything, Out, Part, Record, Resume, publish, run_plan, within
 from benchmarks.ranking import (
     CALIBRATION,
     OVERALL,
@@ -27,7 +27,7 @@ from benchmarks.ranking import (
 )
 from benchmarks.rivals import BASELINES, JUDGE, available, best_in_hindsight, settings, spec_of
 from labelrace.base.registry import is_online, model_names
-from labelrace.cli.options import Models, Runs, Seed, as_names, as_specs, option
+from labelrace.cli.options import Models, Runs, Seed, as_names, as_specs
 from labelrace.evaluation import ModelSpec, as_reliability, prequential
 from labelrace.measures import PAPER_MEASURES
 from labelrace.race.classifier import RACEClassifier
@@ -50,7 +50,7 @@ _SECONDS = 1050.0
 def quality(
     models: Models = None,
     data: Data = None,
-    datasets: Annotated[str | None, option(help="Which datasets, separated by commas, if not all available.")] = None,
+    datasets: Datasets = None,
     runs: Runs = 1,
     seed: Seed = 0,
     workers: Annotated[

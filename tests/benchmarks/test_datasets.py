@@ -28,6 +28,17 @@ def test_names_differ_in_case_and_hyphens_and_arff_comes_first(tmp_path):
     assert missing == ["delicious", "enron", "mediamill", "rcv1v2"]
 
 
+def test_some_of_the_papers_datasets_by_name(tmp_path):
+    for name in ("cal500.arff", "enron.arff", "bibtex.arff"):
+        (tmp_path / name).touch()
+    sources, missing, _ = find_paper_datasets([tmp_path], ["Enron"])
+    assert [source.name for source in sources] == ["enron"]
+    assert missing == ["delicious", "mediamill", "NUS-WIDE", "rcv1v2"]
+    for name in ("delicious", "bibtex"):
+        with pytest.raises(FileNotFoundError, match=rf"'{name}'.*CAL500, enron"):
+            find_paper_datasets([tmp_path], [name])
+
+
 def test_given_folders_come_before_the_environment(tiny, tmp_path, monkeypatch):
     other = tmp_path / "other"
     other.mkdir()

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import io
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from labelrace.report.charts import (
@@ -132,9 +133,7 @@ def _draw_panels(content: Panels) -> Figure:
     across = min(content.across, len(shown))
     down = -(-len(shown) // across)
     handles = _handles(content)
-    # As many columns of the legend as the figure is wide enough for.
-    inches = 0.5 + 0.07 * max((len(handle.get_label()) for handle in handles), default=0)
-    columns = max(1, min(content.columns, int(width * across / inches), len(handles)))
+    columns = _legend_columns([handle.get_label() for handle in handles], content.columns, width * across)
     figure, axes = new_figure(down, across, (width * across, height * down + 0.2 * -(-len(handles) // columns)))
     for index, (panel, on) in enumerate(zip(shown, axes, strict=False)):
         _draw_panel(on, panel, content.marks)
@@ -147,6 +146,25 @@ def _draw_panels(content: Panels) -> Figure:
     if handles:
         figure.legend(handles=handles, loc="outside lower center", ncols=columns)
     return figure
+
+
+def _legend_columns(labels: Sequence[str], most: int, width: float) -> int:
+    """Return how many columns a legend has in a figure of this width, in inches: as many as there is room for.
+
+    A column is as wide as its longest label; matplotlib fills columns evenly, one after the other.
+
+    Examples
+    --------
+    >>> _legend_columns(["Example accuracy", "Example F1", "Hamming loss", "Macro F1", "Micro F1"], 5, 7.4)
+    5
+    """
+    for columns in range(min(most, len(labels)), 1, -1):
+        rows, more = divmod(len(labels), columns)
+        starts = [column * rows + min(column, more) for column in range(columns + 1)]
+        longest = [max(map(len, labels[start:end])) for start, end in pairwise(starts)]
+        if sum(0.5 + 0.07 * letters for letters in longest) <= width:
+            return columns
+    return 1
 
 
 def _handles(content: Panels) -> list[Any]:
