@@ -185,9 +185,10 @@ def _learn_both(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix) -> 
     rival = algorithm.learn_monitored(second(state), X, Y)
     state = algorithm.learn_monitored(state._replace(fork=()), X, Y)
     comparison = comparison._replace(rows_ahead=comparison.rows_ahead + X.shape[0])
-    if algorithm.detector(state) is not before:
-        # Both have counted the same rows.
-        comparison = comparison.after(algorithm.last_f1(rival) - algorithm.last_f1(state))
+    one, two = algorithm.last_f1(state), algorithm.last_f1(rival)
+    # Both have counted the same rows, if they have counted any; a damaged file may tell otherwise.
+    if algorithm.detector(state) is not before and len(one) == len(two):
+        comparison = comparison.after(two - one)
     if comparison.is_second_better():
         state, rival, comparison = rival, state, comparison.swapped()
     if comparison.is_decided():
