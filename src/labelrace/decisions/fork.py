@@ -127,9 +127,11 @@ def update(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, derived:
         after = _learn_in_chunks(algorithm, state, X, Y)
     else:
         after = algorithm.learn_monitored(state, X, Y, derived)
-    if state.fork or not algorithm.detects_drift or algorithm.detector(after) is algorithm.detector(state):
+    if state.fork or not algorithm.detects_drift:
         return after
-    return _fork(algorithm, state, X, Y) if drift.is_found(algorithm.detector(after)) else after
+    detector = algorithm.detector(after)
+    is_alarm = detector is not algorithm.detector(state) and drift.is_found(detector)
+    return _fork(algorithm, state, X, Y) if is_alarm else after
 
 
 def has_more_labels(Y: AnyMatrix, labels_per_row: float) -> bool:

@@ -18,7 +18,6 @@ Each of the four ways to adjust scores has its own histogram; the first, without
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -171,16 +170,14 @@ def update_counts(counts: Counts, scores: FloatArray, labels: FloatArray, label_
     n, present, unknown = len(scores), labels > 0, np.isnan(labels)
     n_present = present.sum(axis=0)
     # Scores less each share of the offsets, then over a power of the frequencies: (4, n, l).
-    offsets = (SHARES[:, None, None] * counts.offsets).astype(scores.dtype)
-    factors = [ranking_factors(label_rows, power).astype(scores.dtype) for power in POWERS]
-    for_sets = rules.adjusted(scores) - offsets
-    z = np.concatenate([for_sets, rules.adjusted(scores * factors[1])[None]])
+    n_shares, dtype = len(SHARES), scores.dtype
+    factors = ranking_factors(label_rows, POWERS[1]).astype(dtype)
+    for_sets = rules.adjusted(scores) - (SHARES[:, None, None] * counts.offsets).astype(dtype)
+    z = np.concatenate([for_sets, rules.adjusted(scores * factors)[None]])
     histograms = histogram.update(counts.histograms, z, labels)
     # Rows are judged by what was known before them, if anything was.
     known = counts.histograms if counts.histograms.rows else histograms
-    thresholds, floors = (
-        found[: len(SHARES)] for found in (rules.cardinality_threshold(known), rules.empty_row_floor(known))
-    )
+    thresholds, floors = rules.cardinality_threshold(known)[:n_shares], rules.empty_row_floor(known)[:n_shares]
     chosen = rules.choose_above(for_sets, thresholds[:, None, None], floors[:, None]) & ~unknown
     ndcg = _ndcg(scores, factors, present, unknown)
     f1, share = example_f1(chosen, present, present.sum(axis=1)), best_share(counts)
@@ -195,18 +192,17 @@ def update_counts(counts: Counts, scores: FloatArray, labels: FloatArray, label_
     return Counts(histograms, offsets, frequency, rows, sums, f1_rows, f1[share], ndcg)
 
 
-def _ndcg(scores: FloatArray, factors: Sequence[FloatArray], present: BoolArray, unknown: BoolArray) -> FloatArray:
-    """Compute the nDCG@5 of rows, (w, n), whose labels are ranked by scores times each of some factors.
+def _ndcg(scores: FloatArray, factors: FloatArray, present: BoolArray, unknown: BoolArray) -> FloatArray:
+    """Compute the nDCG@5 of rows, (2, n), whose labels are ranked by scores, and by scores times factors.
 
     Of a row without a label it is 0. Few labels have a chance to be among the first: only these are ranked.
     """
     n_likely, n_ranked = min(_LIKELY, scores.shape[1]), min(_RANKED, scores.shape[1])
     ideal = np.append(0.0, np.cumsum(_DISCOUNTS))[np.minimum(present.sum(axis=1), n_ranked)]
     likely = np.argpartition(-scores, n_likely - 1, axis=1)[:, :n_likely]
-    highest = np.where(unknown, -np.inf, scores) if unknown.any() else scores
-    highest, present = (np.take_along_axis(part, likely, axis=1) for part in (highest, present))
-    orders = [np.argsort(-highest * each[likely], axis=1)[:, :n_ranked] for each in factors]
-    hits = np.array([np.take_along_axis(present, order, axis=1) for order in orders])
+    highest = np.take_along_axis(np.where(unknown, -np.inf, scores), likely, axis=1)
+    order = np.argsort([-highest, -highest * factors[likely]], axis=-1)[..., :n_ranked]
+    hits = np.take_along_axis(np.take_along_axis(present, likely, axis=1)[None], order, axis=-1)
     return hits @ _DISCOUNTS[:n_ranked] / np.maximum(ideal, 1.0)
 
 
