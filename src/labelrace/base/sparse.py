@@ -113,7 +113,7 @@ def some_rows(X: AnyMatrix, rows: IntArray) -> AnyMatrix:
 def row_range(X: AnyMatrix, first: int, last: int) -> AnyMatrix:
     """Take the rows from one to before another, of a sparse array in compressed rows without a copy of its entries.
 
-    SciPy takes ten times as long.
+    Slicing takes twice as long.
 
     Examples
     --------
@@ -125,10 +125,8 @@ def row_range(X: AnyMatrix, first: int, last: int) -> AnyMatrix:
         return X[first:last]
     starts = X.indptr[first : last + 1]
     entries = slice(starts[0], starts[-1])
-    taken = with_values(X, X.data[entries])
-    taken.indices, taken.indptr = X.indices[entries], starts - starts[0]
-    taken._shape = (len(starts) - 1, X.shape[1])
-    return taken
+    parts = X.data[entries], X.indices[entries], starts - starts[0]
+    return scipy.sparse.csr_array(parts, shape=(len(starts) - 1, X.shape[1]))
 
 
 def sparse_marks(marks: Array) -> SparseMatrix:
