@@ -104,6 +104,9 @@ TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; he
 VECTOR = "the check's labels are a vector; here they are a matrix, and a vector is refused with that hint"
 ONE_COLUMN = "a matrix of one label gets a matrix of one label back, not what a single-label classifier returns"
 NOT_BY_SIGN = "label sets are not the positive scores: they are decoded from hard pseudo labels, or chosen by row"
+NO_WEIGHTS = "the model refuses sample_weight: what it learns of a row is no sum"
+COUNTS_ERRORS = "a weight multiplies squared errors; scaling, penalty and thresholds count rows as they are"
+IN_SUCCESSION = "a weight is the row several times in succession, and the check shuffles rows"
 SINGLE_PRECISION = "scores are computed in single precision: they are invariant to 1e-6, not to 1e-7"
 
 FOR_NO_MULTI_LABEL_CLASSIFIER = {
@@ -115,7 +118,18 @@ FOR_NO_MULTI_LABEL_CLASSIFIER = {
     "check_classifiers_train": ONE_COLUMN,
     "check_estimator_sparse_array": ONE_COLUMN,
     "check_estimator_sparse_matrix": ONE_COLUMN,
+    "check_sample_weights_pandas_series": TWO_CLASSES,
+    "check_sample_weights_not_an_array": TWO_CLASSES,
+    "check_sample_weights_shape": TWO_CLASSES,
+    "check_sample_weights_not_overwritten": TWO_CLASSES,
+    "check_classifiers_one_label_sample_weights": VECTOR,
 }
+OF_WEIGHTS = (
+    "check_sample_weights_list",
+    "check_all_zero_sample_weights_error",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
 
 
 CHOOSE_BY_ROW = (
@@ -131,7 +145,17 @@ CHOOSE_BY_ROW = (
 def expected_failures(estimator):
     decodes = isinstance(estimator, RACEClassifier) and estimator.method == "classification"
     not_by_sign = {"check_classifier_multioutput": NOT_BY_SIGN}
-    return FOR_NO_MULTI_LABEL_CLASSIFIER | (not_by_sign if decodes or isinstance(estimator, CHOOSE_BY_ROW) else {})
+    others = not_by_sign if decodes or isinstance(estimator, CHOOSE_BY_ROW) else {}
+    return FOR_NO_MULTI_LABEL_CLASSIFIER | others | _of_weights(estimator)
+
+
+def _of_weights(estimator):
+    if not estimator.supports_row_weights:
+        return dict.fromkeys(OF_WEIGHTS, NO_WEIGHTS)
+    if isinstance(estimator, LabelRaceClassifier):
+        return dict.fromkeys(OF_WEIGHTS[2:], COUNTS_ERRORS)
+    by_steps = isinstance(estimator, RACEClassifier) and estimator.method == "regression"
+    return dict.fromkeys(OF_WEIGHTS[2:], IN_SUCCESSION) if by_steps else {}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)

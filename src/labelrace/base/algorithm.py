@@ -67,6 +67,9 @@ class Part(ABC, Generic[S]):
     unmergeable: ClassVar[str] = "what they have learned depends on the order of the rows"
     """Why two states cannot be merged, where not all of their fields add."""
 
+    unweighted: ClassVar[str | None] = "what it learns of a row is no sum, so a row cannot count more or less than once"
+    """Why rows cannot have weights; None where `update` takes them, as a last argument ``row_weights``."""
+
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
@@ -75,6 +78,11 @@ class Part(ABC, Generic[S]):
     def parts(self) -> Mapping[str, Any]:
         """Return what knows more of some fields than these declare: an object with `take`, `emptied` and `merge`."""
         return {}
+
+    def why_no_row_weights(self) -> str | None:
+        """Return why rows cannot have weights, here or in a part; None if they can."""
+        parts = (part.why_no_row_weights() for part in self.parts().values() if isinstance(part, Part))
+        return self.unweighted or next(filter(None, parts), None)
 
     def field_types(self) -> Mapping[str, Any]:
         """Return the types of those fields of a state whose annotation leaves them open, by name."""
@@ -145,7 +153,10 @@ class Algorithm(Part[S]):
 
     @abstractmethod
     def update(self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
-        """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state."""
+        """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state.
+
+        An algorithm that is not `unweighted` has a further argument: ``row_weights``, (n,), or None where all are 1.
+        """
 
     def derive(self, state: S) -> Any:
         """Compute what predicting needs: by default the state."""

@@ -76,7 +76,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     # --- Learning -----------------------------------------------------------------------------------------------------
 
     @one_writer
-    def fit(self, X: MatrixLike, y: TargetLike) -> Self:
+    def fit(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> Self:
         """Forget everything and learn from one batch.
 
         Parameters
@@ -85,17 +85,19 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             Features. A dict is ``{name: number}``; what it does not name is 0.
         y : array-like, sparse matrix, data frame or list of sets, of n rows
             Labels, 0 or 1, a column for each; or for each row the set of its labels' names.
+        sample_weight : (n,) array-like, default=None
+            Weights of the rows, for models that `supports_row_weights`; see `partial_fit`.
 
         Returns
         -------
         self
         """
-        fitted, batch = self._first_batch(X, y)
+        fitted, batch = self._first_batch(X, y, sample_weight)
         self._fitted = fitted.learn(batch)
         return self
 
     @one_writer
-    def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None, sample_weight: Any = None) -> Self:
         """Learn from a further batch.
 
         It may bring labels that were not there before: further columns behind the others, or new names in a data frame
@@ -112,20 +114,36 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             `supports_missing_labels`, NaN is a missing label.
         classes : None
             Not used: a label is 0 or 1. Here because scikit-learn's tools pass it.
+        sample_weight : (n,) array-like, default=None
+            Weights of the rows, at least 0. None, and weights that are all 1, are no weights. A row of weight 0 is left
+            out, but the columns that it has names for are known from then on. Other models than those that
+            `supports_row_weights` refuse weights.
+
+            For models that are sums (naive Bayes, ridge, chains, RACE's decoder and compression by ridge regression) a
+            row of weight 2 is exactly the row twice. For stochastic gradient descent it is the row twice in succession,
+            where that is defined. For the default, `LabelRaceClassifier`, the squared errors of the row count twice:
+            within a block of rows that are solved together, that is the row twice. Scaling of features, forgetting,
+            thresholds, probabilities and the detection of drift count rows, whatever their weights.
 
         Returns
         -------
         self
         """
-        fitted, batch = self._next_batch(X, y) if "_fitted" in self.__dict__ else self._first_batch(X, y)
+        is_first = "_fitted" not in self.__dict__
+        fitted, batch = (self._first_batch if is_first else self._next_batch)(X, y, sample_weight)
         self._fitted = fitted.learn(batch)
         return self
 
-    def _first_batch(self, X: Any, y: Any) -> tuple[Fitted, Batch]:
+    def _first_batch(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Fitted, Batch]:
         """Check a first batch; return it with what knows its columns and has learned nothing."""
         info = EstimatorInfo(type(self).__name__, self._algorithm(0))
         batch = validation.first_batch(
-            X, y, info, label_names=self.label_names, categorical_features=self.categorical_features
+            X,
+            y,
+            info,
+            label_names=self.label_names,
+            categorical_features=self.categorical_features,
+            sample_weight=sample_weight,
         )
         # Drawn when the batch is known to be in order: a refused one takes nothing from a generator.
         seed = self._seed()
@@ -133,12 +151,12 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
         return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)), batch
 
-    def _next_batch(self, X: Any, y: Any) -> tuple[Fitted, Batch]:
+    def _next_batch(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Fitted, Batch]:
         """Check a further batch; return it with what is known so far."""
         fitted = self._fitted
         self._check_unchanged(fitted)
         info = EstimatorInfo(type(self).__name__, fitted.algorithm)
-        return fitted, validation.next_batch(X, y, fitted.schema, info)
+        return fitted, validation.next_batch(X, y, fitted.schema, info, sample_weight=sample_weight)
 
     @one_writer
     def add_labels(self, new: int | Sequence[str]) -> Self:
@@ -414,6 +432,12 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """Whether a NaN in ``X`` is a missing value, rather than an error."""
         algorithm = self._current_algorithm()
         return algorithm is not None and algorithm.skips_missing
+
+    @property
+    def supports_row_weights(self) -> bool:
+        """Whether rows may have weights, ``sample_weight``, rather than that being an error."""
+        algorithm = self._current_algorithm()
+        return algorithm is not None and algorithm.why_no_row_weights() is None
 
     @property
     def fitted(self) -> Fitted:

@@ -86,13 +86,29 @@ class Fitted:
     def learn(self, batch: Batch) -> Fitted:
         """Grow where a batch brings something new, and learn it."""
         known = self if batch.schema is self.schema else self.grow(batch.schema)
+        self._refuse_weights_of_successor(known, batch)
         # What has been derived already is passed on, for algorithms that can use it.
         derived = vars(known).get("derived")
         try:
-            state = known.algorithm.update(known.state, batch.X, batch.Y, derived)
-            return known.replace(batch.schema, state).or_successor(batch.schema)
+            # Most algorithms know nothing of weights, and most batches have none.
+            weights = () if batch.row_weights is None else (batch.row_weights,)
+            state = known.algorithm.update(known.state, batch.X, batch.Y, derived, *weights)
+            learned = known.replace(batch.schema, state).or_successor(batch.schema)
         except _INVALID_SUMS as error:
             raise _corrupt() from error
+        self._refuse_weights_of_successor(learned, batch)
+        return learned
+
+    def _refuse_weights_of_successor(self, after: Fitted, batch: Batch) -> None:
+        """Refuse weights where the algorithm changes with a batch to one that takes none."""
+        if batch.row_weights is None or after.algorithm is self.algorithm:
+            return
+        reason = after.algorithm.why_no_row_weights()
+        if reason:
+            raise ValueError(
+                f"sample_weight must be None for this batch: with it the model becomes another one, and {reason}. "
+                "Leave sample_weight out, repeat rows that count more, or give the model more memory from the start."
+            )
 
     def or_successor(self, schema: Schema) -> Fitted:
         """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""

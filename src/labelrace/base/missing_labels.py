@@ -30,13 +30,19 @@ def find(Y: AnyMatrix) -> Positions | None:
     return Positions(np.searchsorted(Y.indptr, positions, side="right") - 1, Y.indices[positions])
 
 
-def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
-    """Leave out the rows of which nothing is known."""
+def known_rows(Y: AnyMatrix) -> IntArray | None:
+    """Find the rows of which something is known; None if these are all."""
     missing = find(Y)
     if missing is None:
-        return X, Y
+        return None
     known = np.flatnonzero(np.bincount(missing.rows, minlength=Y.shape[0]) < Y.shape[1])
-    return (X, Y) if len(known) == Y.shape[0] else (X[known], Y[known])
+    return None if len(known) == Y.shape[0] else known
+
+
+def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
+    """Leave out the rows of which nothing is known."""
+    known = known_rows(Y)
+    return (X, Y) if known is None else (X[known], Y[known])
 
 
 def fill(Y: AnyMatrix, missing: Positions, values: FloatArray) -> AnyMatrix:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.base.feature_kinds import FeatureKinds
-from labelrace.typing import Array, IntArray
+from labelrace.typing import Array, FloatArray, IntArray
 
 _BYTE = np.dtype(np.int8)
 
@@ -118,8 +118,11 @@ class Batch(NamedTuple):
         0 and 1, or NaN for a missing label.
     schema : Schema
         Of a later batch: at least what the model knows, what is new last.
+    row_weights : (n,) array, or None
+        Weights of the rows, above 0; None where all are 1.
     """
 
     X: Array
     Y: Array
     schema: Schema
+    row_weights: FloatArray | None = None

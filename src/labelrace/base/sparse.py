@@ -161,6 +161,27 @@ def with_values(X: AnyMatrix, values: Array) -> AnyMatrix:
     return result
 
 
+def weighted(X: AnyMatrix, row_weights: FloatArray | None) -> AnyMatrix:
+    """Multiply the rows of a matrix by weights; None for 1.
+
+    Examples
+    --------
+    >>> weighted(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0])).tolist()
+    [[1.0, 2.0], [30.0, 40.0]]
+    """
+    if row_weights is None:
+        return X
+    if not scipy.sparse.issparse(X):
+        return X * row_weights[:, None]
+    X = as_rows(X)
+    return with_values(X, X.data * row_weights[entry_rows(X)])
+
+
+def part_of(row_weights: FloatArray | None, rows: IntArray | slice) -> FloatArray | None:
+    """Take the weights of some rows; None for 1."""
+    return None if row_weights is None else row_weights[rows]
+
+
 def stacked(parts: Sequence[AnyMatrix], width: int = 0) -> AnyMatrix:
     """Put matrices below one another, in compressed rows if any is sparse.
 

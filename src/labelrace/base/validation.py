@@ -24,12 +24,14 @@ from labelrace.base.labels import first_labels, next_labels
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import canonical, why_malformed
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
-from labelrace.typing import AnyMatrix, Array, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 LARGEST = 1e100
 """Larger features are refused when learning, and clipped when predicting, so that sums of squares do not overflow."""
 
+# Heavier rows than this are refused, as those of weight 1 would be lost beside them; lighter ones do not count.
+_HEAVIEST, _LIGHTEST = 1e12, 1e-100
 _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 
 
@@ -41,7 +43,13 @@ class EstimatorInfo(NamedTuple):
 
 
 def first_batch(
-    X: Any, Y: Any, estimator: EstimatorInfo, *, label_names: Any = None, categorical_features: Any = None
+    X: Any,
+    Y: Any,
+    estimator: EstimatorInfo,
+    *,
+    label_names: Any = None,
+    categorical_features: Any = None,
+    sample_weight: Any = None,
 ) -> Batch:
     """Check a first batch and find out what its columns are."""
     _check_sparse(X)
@@ -55,10 +63,10 @@ def first_batch(
         raise ValueError(f"y has {labels.matrix.shape[1]} labels, too many for {estimator.name}: {too_many}.")
     kinds, n_labels = kinds.widened(rows), labels.matrix.shape[1]
     schema = Schema(kinds, feature_names, n_labels, labels.names, labels.is_sparse, labels.dtype)
-    return Batch(rows, labels.matrix, schema)
+    return _weighted(Batch(rows, labels.matrix, schema), sample_weight, estimator)
 
 
-def next_batch(X: Any, Y: Any, schema: Schema, estimator: EstimatorInfo) -> Batch:
+def next_batch(X: Any, Y: Any, schema: Schema, estimator: EstimatorInfo, *, sample_weight: Any = None) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
     allow_missing = estimator.algorithm.learns_missing_labels
     if _is_canonical(X, schema):
@@ -77,7 +85,47 @@ def next_batch(X: Any, Y: Any, schema: Schema, estimator: EstimatorInfo) -> Batc
             )
     if n_labels > schema.n_labels or labels.names is not schema.label_names:
         schema = schema.replace(n_labels=n_labels, label_names=labels.names)
-    return Batch(rows, labels.matrix, schema)
+    return _weighted(Batch(rows, labels.matrix, schema), sample_weight, estimator)
+
+
+def _weighted(batch: Batch, sample_weight: Any, estimator: EstimatorInfo) -> Batch:
+    """Give the rows of a batch their weights; those of weight 0 are left out, and weights that are all 1 are none."""
+    if sample_weight is None:
+        return batch
+    reason = estimator.algorithm.why_no_row_weights()
+    if reason:
+        raise ValueError(
+            f"sample_weight must be None for {estimator.name}, got weights: {reason}. Repeat rows that count more, "
+            "leave out those that do not count, or use 'race'."
+        )
+    weights = _checked_weights(sample_weight, batch.X.shape[0])
+    counted = np.flatnonzero(weights)
+    if len(counted) < len(weights):
+        batch, weights = batch._replace(X=batch.X[counted], Y=batch.Y[counted]), weights[counted]
+    return batch if (weights == 1.0).all() else batch._replace(row_weights=weights)
+
+
+def _checked_weights(sample_weight: Any, n_rows: int) -> FloatArray:
+    """Check the weights of rows, as scikit-learn has them."""
+    wanted = f"sample_weight must be a list of {n_rows} finite numbers of at least 0, a weight for each row, got"
+    try:
+        weights = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{wanted} {sample_weight!r:.80}.") from None
+    if weights.shape != (n_rows,):
+        raise ValueError(f"{wanted} the shape {weights.shape}.")
+    wrong = ~((weights >= 0.0) & (weights < np.inf))
+    if wrong.any():
+        raise ValueError(f"{wanted} {weights[wrong][0]:g}.")
+    if weights.max() > _HEAVIEST:
+        raise DivergenceError(
+            f"sample_weight must hold numbers up to {_HEAVIEST:g}, got {weights.max():g}: scale them."
+        )
+    # Such a row has no effect that could be told from round-off.
+    counted = np.where(weights < _LIGHTEST, 0.0, weights)
+    if not counted.any():
+        raise ValueError("sample_weight must be above 0 for at least one row, got only zeros: leave out the batch.")
+    return counted
 
 
 def _is_canonical(X: Any, schema: Schema) -> bool:

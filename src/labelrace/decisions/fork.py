@@ -31,6 +31,7 @@ import numpy as np
 
 from labelrace.base import growth
 from labelrace.base.growth import Moves
+from labelrace.base.sparse import part_of
 from labelrace.decisions import drift
 from labelrace.decisions.drift import DriftState
 from labelrace.typing import AnyMatrix, FloatArray
@@ -101,7 +102,9 @@ class Forking(Protocol[S]):
     def detects_drift(self) -> bool:
         """Whether alarms have an effect."""
 
-    def learn_monitored(self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
+    def learn_monitored(
+        self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None, row_weights: FloatArray | None = None
+    ) -> S:
         """Learn rows with one model, after their predictions were monitored."""
 
     def labels_per_row(self, state: S) -> float:
@@ -120,18 +123,28 @@ class Forking(Protocol[S]):
         """Return the state with another detector."""
 
 
-def update(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
-    """Learn rows: with both models of a fork, or with one, which forks where they raise an alarm."""
+def update(
+    algorithm: Forking[S],
+    state: S,
+    X: AnyMatrix,
+    Y: AnyMatrix,
+    derived: Any = None,
+    row_weights: FloatArray | None = None,
+) -> S:
+    """Learn rows: with both models of a fork, or with one, which forks where they raise an alarm.
+
+    What is monitored and compared are rows, whatever their weights.
+    """
     is_large = X.shape[0] > _CHUNK_ROWS
     if state.fork or (is_large and has_more_labels(Y, algorithm.labels_per_row(state))):
-        after = _learn_in_chunks(algorithm, state, X, Y)
+        after = _learn_in_chunks(algorithm, state, X, Y, row_weights)
     else:
-        after = algorithm.learn_monitored(state, X, Y, derived)
+        after = algorithm.learn_monitored(state, X, Y, derived, row_weights)
     if state.fork or not algorithm.detects_drift:
         return after
     detector = algorithm.detector(after)
     is_alarm = detector is not algorithm.detector(state) and drift.is_found(detector)
-    return _fork(algorithm, state, X, Y) if is_alarm else after
+    return _fork(algorithm, state, X, Y, row_weights) if is_alarm else after
 
 
 def has_more_labels(Y: AnyMatrix, labels_per_row: float) -> bool:
@@ -153,11 +166,11 @@ def has_more_labels(Y: AnyMatrix, labels_per_row: float) -> bool:
     return bool(mean > _MORE_LABELS * labels_per_row + _VERY_SURE * error)
 
 
-def _fork(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix) -> S:
+def _fork(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None) -> S:
     """Let a model go on twice, and learn the rows that have raised the alarm."""
     state = state._replace(n_alarms=state.n_alarms + 1.0)
     forked = _forked(algorithm, state, algorithm.forget(state, X), Comparison(0.0, 0.0, 0.0, 0.0, 0.0))
-    after = _learn_in_chunks(algorithm, forked, X, Y)
+    after = _learn_in_chunks(algorithm, forked, X, Y, row_weights)
     if not after.fork:
         return after
     one, two = _restart(algorithm, after), _restart(algorithm, second(after))
@@ -169,23 +182,26 @@ def _restart(algorithm: Forking[S], state: S) -> S:
     return algorithm.with_detector(state, drift.init())
 
 
-def _learn_in_chunks(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix) -> S:
+def _learn_in_chunks(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None) -> S:
     """Learn rows some at a time; those of a fork with both models, which are compared, until that is decided."""
     n = X.shape[0]
     # Two chunks at least, so that one is a test of what was learned of the other.
     size = min(_CHUNK_ROWS, -(-n // 2))
     for start in range(0, n, size):
-        x, y = X[start : start + size], Y[start : start + size]
-        state = _learn_both(algorithm, state, x, y) if state.fork else algorithm.learn_monitored(state, x, y)
+        here = slice(start, start + size)
+        rows = X[here], Y[here], None, part_of(row_weights, here)
+        state = _learn_both(algorithm, state, *rows) if state.fork else algorithm.learn_monitored(state, *rows)
     return state
 
 
-def _learn_both(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix) -> S:
+def _learn_both(
+    algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, derived: None, row_weights: FloatArray | None
+) -> S:
     """Learn rows with both models, and decide which one predicts from now on."""
     comparison: Comparison = state.fork[0].comparison
     before = algorithm.detector(state)
-    rival = algorithm.learn_monitored(second(state), X, Y)
-    state = algorithm.learn_monitored(state._replace(fork=()), X, Y)
+    rival = algorithm.learn_monitored(second(state), X, Y, derived, row_weights)
+    state = algorithm.learn_monitored(state._replace(fork=()), X, Y, derived, row_weights)
     comparison = comparison._replace(rows_ahead=comparison.rows_ahead + X.shape[0])
     one, two = algorithm.last_f1(state), algorithm.last_f1(rival)
     # Both have counted the same rows, if they have counted any; a damaged file may tell otherwise.

@@ -165,6 +165,7 @@ class HashedRace(BankAlgorithm[State]):
 
     state_type = State
     learns_missing_labels = True
+    unweighted = "the decoder and the residual table of compressed labels count every row once"
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing."""
@@ -202,7 +203,7 @@ class HashedRace(BankAlgorithm[State]):
         if Y.shape[0] == 0:
             return state
         Y = as_rows(Y).astype(float, copy=False)
-        learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
+        learners, X, Y, _ = self.bank.rows_to_learn(state.learners, X, Y)
         with threads.limited(X.shape[0]):
             if learners is not None:
                 return self._learn_later_rows(state._replace(learners=learners), X, Y, derived)
@@ -240,8 +241,13 @@ class HashedRace(BankAlgorithm[State]):
             state = fork.update(self, state, *parts, derived if first == 0 else None)
         return state
 
-    def learn_monitored(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
-        """Monitor some rows, then learn them with one model: the table, the decoder, and the learners last."""
+    def learn_monitored(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None, row_weights: Any = None
+    ) -> State:
+        """Monitor some rows, then learn them with one model: the table, the decoder, and the learners last.
+
+        There are no ``row_weights``: see `unweighted`.
+        """
         if derived is None:
             # Few rows are searched exactly here: short heads of lists are enough for them.
             linear, index = self.bank.derive(state.learners), self._search_index(state, n_head=_N_HEAD_TO_LEARN)

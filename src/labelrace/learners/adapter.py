@@ -6,6 +6,7 @@ One clone of the estimator for each pseudo label, updated in a loop.
 from __future__ import annotations
 
 import copy
+import inspect
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -74,14 +75,22 @@ class Adapter(Bank[AdapterState]):
                 estimator.set_params(random_state=self.seed + number)
         return AdapterState(estimators)
 
-    def update(self, state: AdapterState, X: AnyMatrix, H: AnyMatrix) -> AdapterState:
+    def why_no_row_weights(self) -> str | None:
+        """Return why rows cannot have weights: where the estimator knows none."""
+        takes = "sample_weight" in inspect.signature(self.estimator.partial_fit).parameters
+        return None if takes else f"the partial_fit of {self.estimator!r} has no sample_weight"
+
+    def update(
+        self, state: AdapterState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None
+    ) -> AdapterState:
         """Let every estimator learn its pseudo label; the state given stays as it was."""
         estimators = copy.deepcopy(state.estimators)
+        weights = {} if row_weights is None else {"sample_weight": row_weights}
         for estimator, h in zip(estimators, dense(H).T, strict=True):
             if self.task == "classification":
-                estimator.partial_fit(X, h.astype(int), classes=np.array([0, 1]))
+                estimator.partial_fit(X, h.astype(int), classes=np.array([0, 1]), **weights)
             else:
-                estimator.partial_fit(X, h)
+                estimator.partial_fit(X, h, **weights)
         return AdapterState(estimators)
 
     def derive(self, state: AdapterState) -> AdapterState:

@@ -35,8 +35,8 @@ class Bank(Part[S]):
         """Make the state of learners that have seen nothing; numbers of values do as kinds of features, too."""
 
     @abstractmethod
-    def update(self, state: S, X: AnyMatrix, H: AnyMatrix) -> S:
-        """Learn the rows of ``X`` with their pseudo labels ``H``."""
+    def update(self, state: S, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None) -> S:
+        """Learn the rows of ``X`` with their pseudo labels ``H``, and weights if the bank is not `unweighted`."""
 
     @abstractmethod
     def derive(self, state: S) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base.feature_kinds import FeatureKinds
-from labelrace.base.sparse import dense
+from labelrace.base.sparse import dense, weighted
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
 
@@ -70,21 +70,25 @@ def filled(X: AnyMatrix, values: FloatArray) -> AnyMatrix:
     return np.where(np.isnan(X), values, X)
 
 
-def with_ones(H: AnyMatrix) -> AnyMatrix:
-    """Put a column of ones behind ``H``, for sums over all rows."""
+def with_ones(H: AnyMatrix, row_weights: FloatArray | None = None) -> AnyMatrix:
+    """Put a column of ones behind ``H``, for sums over all rows, and multiply rows by their weights."""
     n, k = H.shape
+    ones = np.ones((n, 1)) if row_weights is None else row_weights[:, None]
+    H = weighted(H, row_weights)
     if scipy.sparse.issparse(H):
-        return scipy.sparse.hstack([H, np.ones((n, 1))], format="csr")
-    joined = np.ones((n, k + 1))
-    joined[:, :k] = H
+        return scipy.sparse.hstack([H, ones], format="csr")
+    joined = np.empty((n, k + 1))
+    joined[:, :k], joined[:, k:] = H, ones
     return joined
 
 
-def add_missing(counted: FloatArray | None, absent: AnyMatrix | None, H: AnyMatrix) -> FloatArray | None:
+def add_missing(
+    counted: FloatArray | None, absent: AnyMatrix | None, H: AnyMatrix, row_weights: FloatArray | None = None
+) -> FloatArray | None:
     """Count the rows of a batch in which a feature is missing, for each pseudo label and, last, for all rows."""
     if absent is None:
         return counted
-    return add_or_none(counted, dense(absent.T @ with_ones(H)))
+    return add_or_none(counted, dense(absent.T @ with_ones(H, row_weights)))
 
 
 def add_or_none(one: FloatArray | None, other: FloatArray | None) -> FloatArray | None:

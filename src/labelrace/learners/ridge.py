@@ -63,6 +63,7 @@ class Ridge(Bank[RidgeState]):
     keeper: ClassVar[Sums] = Sums(keeps_yy=False, always_dense=True)
     task: ClassVar[Task] = "regression"
     state_type: ClassVar[type] = RidgeState
+    unweighted: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         parameters.check_number("alpha", self.alpha, 0)
@@ -97,9 +98,11 @@ class Ridge(Bank[RidgeState]):
             )
         return RidgeState(kinds, self.keeper.init(m, n_components))
 
-    def update(self, state: RidgeState, X: AnyMatrix, H: AnyMatrix) -> RidgeState:
+    def update(
+        self, state: RidgeState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None
+    ) -> RidgeState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
-        return state._replace(sums=self.keeper.update(state.sums, state.kinds.design(X), H))
+        return state._replace(sums=self.keeper.update(state.sums, state.kinds.design(X), H, row_weights))
 
     def derive(self, state: RidgeState) -> Derived:
         """Solve for the weights."""

@@ -17,6 +17,10 @@ batch, and the value of rank ``r`` becomes ``r`` ones followed by zeros. With ``
 
 So the weights remain those of the indicators, and each pseudo label has an origin ``o`` and inner products of its own.
 For ``V = 2``, where ``C = ±1``, only the origin is needed, and ``X`` stays sparse.
+
+*Weights.* A step makes the error of its row ``1 - η (1 + |x|²)`` times as large. A row of weight ``v`` is learned by
+one step of ``(1 - (1 - η (1 + |x|²))ᵛ) / (1 + |x|²)`` in place of ``η``: without a penalty that is the row ``v`` times
+in succession. Steps so long that they change the sign of the error have no such power: they are ``v`` times as long.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from labelrace.base import parameters
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
 from labelrace.base.linalg import bounded_product
-from labelrace.base.sparse import dense
+from labelrace.base.sparse import dense, part_of
 from labelrace.exceptions import DivergenceError, DivergenceWarning
 from labelrace.learners import design
 from labelrace.learners.bank import Bank, Task
@@ -145,6 +149,7 @@ class SGD(Bank[SGDState]):
 
     task: ClassVar[Task] = "regression"
     state_type: ClassVar[type] = SGDState
+    unweighted: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         parameters.check_number("rate", self.rate, 0, open_low=True)
@@ -179,7 +184,7 @@ class SGD(Bank[SGDState]):
         weights = np.zeros((kinds.width, n_components))
         return SGDState(kinds, weights, np.zeros(n_components), None, None, 0.0, self.rate)
 
-    def update(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
+    def update(self, state: SGDState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None) -> SGDState:
         """Learn the rows of ``X`` with their pseudo labels ``H``, in order.
 
         Raises
@@ -189,7 +194,7 @@ class SGD(Bank[SGDState]):
         """
         while True:
             try:
-                return self._learn(state, X, H)
+                return self._learn(state, X, H, row_weights)
             except DivergenceError:
                 # The rate of a file may be any number, and no step is shorter than an infinite one.
                 if self.on_divergence == "error" or not _SHORTEST <= state.rate < np.inf:
@@ -203,7 +208,7 @@ class SGD(Bank[SGDState]):
                 )
                 state = state._replace(rate=shorter)
 
-    def _learn(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
+    def _learn(self, state: SGDState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None) -> SGDState:
         """Take the steps of a batch."""
         H, epochs = dense(H), 1
         with np.errstate(over="ignore", invalid="ignore"):
@@ -211,9 +216,9 @@ class SGD(Bank[SGDState]):
                 state, epochs = self._with_first_batch(state, X, H), self.first_epochs
                 if self.shuffle_seed is not None:
                     order = java_shuffle(len(H), self.shuffle_seed)
-                    X, H = X[order], H[order]
+                    X, H, row_weights = X[order], H[order], part_of(row_weights, order)
             coding, bound = _coding(state), _DIVERGED * (1.0 + np.abs(H).max())
-            blocks = list(self._blocks(state, coding, _design(state, X)))
+            blocks = list(self._blocks(state, coding, _design(state, X), row_weights))
             for _ in range(epochs):
                 for block in blocks:
                     state = _learn_block(state, coding, block, H[block.rows], bound)
@@ -227,7 +232,9 @@ class SGD(Bank[SGDState]):
             state = state._replace(ranks=_ranks(_design(state, X), H, state.kinds))
         return state
 
-    def _blocks(self, state: SGDState, coding: _Coding | None, X: AnyMatrix) -> Iterator[_Block]:
+    def _blocks(
+        self, state: SGDState, coding: _Coding | None, X: AnyMatrix, row_weights: FloatArray | None
+    ) -> Iterator[_Block]:
         """Cut a batch into blocks, each with its triangular system."""
         rows = state.first_batch_rows if self.penalty_per_row else 1.0
         decay = 1.0 - state.rate * self.penalty / rows
@@ -235,8 +242,10 @@ class SGD(Bank[SGDState]):
             block = slice(start, min(start + _BLOCK, X.shape[0]))
             x, n = X[block], block.stop - start
             inner = _inner_products(x, coding)
-            lengths = np.diagonal(inner, axis1=1, axis2=2) if self.normalised else np.zeros((1, n))
-            rates = state.rate / (1.0 + lengths)
+            lengths = 1.0 + np.diagonal(inner, axis1=1, axis2=2)
+            rates = state.rate / lengths if self.normalised else np.full((1, n), state.rate)
+            if row_weights is not None:
+                rates = _weighted_rates(rates, lengths, row_weights[block])
             powers = np.power(decay, np.arange(n + 1.0))
             lag = np.clip(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0, None)
             systems = np.tril((powers[lag] * inner + 1.0) * rates[:, None, :], -1)
@@ -256,6 +265,14 @@ class SGD(Bank[SGDState]):
         if taken.ranks is None:
             return taken
         return taken._replace(ranks=np.where(taken.ranks < 0, taken.kinds.value_order[:, None], taken.ranks))
+
+
+def _weighted_rates(rates: FloatArray, lengths: FloatArray, row_weights: FloatArray) -> FloatArray:
+    """Compute the lengths of steps that do what as many steps in succession do as rows have weight."""
+    shares = rates * lengths
+    with np.errstate(divide="ignore", invalid="ignore"):
+        in_succession = -np.expm1(row_weights * np.log1p(-shares)) / lengths
+    return np.where(shares <= 1.0, in_succession, row_weights * rates)
 
 
 def _design(state: SGDState, X: AnyMatrix) -> AnyMatrix:

@@ -30,7 +30,7 @@ import scipy.sparse
 from labelrace.base import growth, random_draws
 from labelrace.base.growth import SUM, Moves
 from labelrace.base.linalg import finite_squares
-from labelrace.base.sparse import dense
+from labelrace.base.sparse import dense, weighted
 from labelrace.exceptions import MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -136,8 +136,8 @@ class Sums:
         return State(0.0, np.zeros(m), np.zeros(m), np.zeros(k), np.zeros((m, m)), xy, yy)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Add a batch.
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None = None) -> State:
+        """Add a batch, each row times its weight.
 
         Raises
         ------
@@ -148,15 +148,16 @@ class Sums:
         if state.rows == 0 and not sparse and not state.shift.any():
             state = state._replace(shift=X.mean(axis=0))
         Z = X if sparse else X - state.shift
-        xx = Z.T @ Z
+        weighted_z, weighted_y = weighted(Z, row_weights), weighted(Y, row_weights)
+        xx = Z.T @ weighted_z
         batch = State(
-            float(X.shape[0]),
+            float(X.shape[0] if row_weights is None else row_weights.sum()),
             np.zeros_like(state.shift) if sparse else state.shift,
-            np.asarray(Z.sum(axis=0), dtype=float),
-            np.asarray(Y.sum(axis=0), dtype=float),
+            np.asarray(weighted_z.sum(axis=0), dtype=float),
+            np.asarray(weighted_y.sum(axis=0), dtype=float),
             xx.toarray() if sparse else xx,
-            self._table(self._product(Z, Y)),
-            self._table(self._label_products(Y)),
+            self._table(self._product(Z, weighted_y)),
+            self._table(self._label_products(Y, weighted_y)),
         )
         return self.merge(state, batch)
 
@@ -265,14 +266,14 @@ class Sums:
     def _signs(self, n_labels: int) -> FloatArray:
         return random_draws.signs(self.seed, n_labels, self.sketch_size)
 
-    def _label_products(self, Y: AnyMatrix) -> AnyMatrix:
-        """Compute the batch's ``YᵀY``, or ``YᵀYΩ``."""
+    def _label_products(self, Y: AnyMatrix, weighted_y: AnyMatrix) -> AnyMatrix:
+        """Compute the batch's ``YᵀY``, or ``YᵀYΩ``, of which one has the rows' weights."""
         if not self.keeps_yy:
             return np.zeros((Y.shape[1], 0))
         if self._is_exact(Y.shape[1]):
-            return Y.T @ Y
-        Y = scipy.sparse.csr_array(Y)
-        return Y.T @ (Y @ self._signs(Y.shape[1]))
+            return Y.T @ weighted_y
+        Y, weighted_y = scipy.sparse.csr_array(Y), scipy.sparse.csr_array(weighted_y)
+        return Y.T @ (weighted_y @ self._signs(Y.shape[1]))
 
     def _is_dense(self, shape: tuple[int, int]) -> bool:
         return self.always_dense or shape[0] * shape[1] <= _DENSE_CELLS

@@ -135,16 +135,16 @@ def block_rows(Z: AnyMatrix) -> int:
     return SPARSE_BLOCK_ROWS * min(max(times, 1), _MAX_TIMES)
 
 
-def inverse_of(matrix: Array) -> Array:
+def inverse_of(matrix: Array, *, whole: bool = False) -> Array:
     """Invert a symmetric, positive definite matrix; only its lower triangle is read, and it is overwritten.
 
     By Cholesky decomposition; a large matrix ``[[P, Qᵀ], [Q, S]]`` by blocks, from the inverses of ``P`` and of its
-    Schur complement ``S - Q P⁻¹ Qᵀ``.
+    Schur complement ``S - Q P⁻¹ Qᵀ``, unless it is to be inverted as a ``whole``, which loses fewer digits.
     """
     n = len(matrix)
     if n == 1:
         return np.asarray(1.0 / matrix)
-    if n <= _MAX_CHOLESKY_ROWS:
+    if n <= _MAX_CHOLESKY_ROWS or whole:
         factor, solve = (lapack.spotrf, lapack.spotrs) if matrix.dtype == np.float32 else (lapack.dpotrf, lapack.dpotrs)
         # In Fortran's order the transpose is the same matrix, and nothing is copied.
         upper, failed = factor(matrix.T, overwrite_a=True, clean=False)
@@ -152,7 +152,9 @@ def inverse_of(matrix: Array) -> Array:
             # At this size LAPACK's own inverse is half as fast in single precision.
             inverse, failed = solve(upper, np.eye(n, dtype=matrix.dtype, order="F"), overwrite_b=True)
         if failed:
-            raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
+            raise DivergenceError(
+                "X holds values so large, or sample_weight does, that sums overflow: scale them down."
+            )
         return np.asarray(inverse.T)
     half = n // 2
     Q, first = matrix[half:, :half], inverse_of(matrix[:half, :half])

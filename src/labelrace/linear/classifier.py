@@ -5,6 +5,8 @@ Above it the model becomes that of compressed labels (`labelrace.extreme.classif
 
 *Learners* are diagonal recursive least squares (`labelrace.linear.rls`), with an exact start.
 
+*Weights of rows* multiply their squared errors; what is monitored are rows, whatever their weights.
+
 *Missing labels have no effect on the weights*: their error is zero. Rows without a known label are left out.
 
 *Monitoring before learning.* Some rows of each batch are predicted before they are learned; of the rows of the exact
@@ -32,7 +34,7 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
-from labelrace.base.sparse import dense_floats, with_last_rows
+from labelrace.base.sparse import dense_floats, part_of, with_last_rows
 from labelrace.decisions import drift, fork, monitoring, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.fork import Comparison
@@ -116,6 +118,7 @@ class LabelRace(BankAlgorithm[State]):
 
     state_type = State
     learns_missing_labels = True
+    unweighted = None
     outgrown = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
     shares: ClassVar[Shares | None] = merge
 
@@ -129,37 +132,58 @@ class LabelRace(BankAlgorithm[State]):
         monitor = monitoring.init(n_labels, by_label=self.aim == "macro_f1")
         return State(self.bank.init(kinds, n_labels), monitor, 0.0, 0.0, RecentRows.empty(), ())
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+    def update(
+        self,
+        state: State,
+        X: AnyMatrix,
+        Y: AnyMatrix,
+        derived: Derived | None = None,
+        row_weights: FloatArray | None = None,
+    ) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
-        X, Y = missing_labels.leave_out(X, Y)
+        known = missing_labels.known_rows(Y)
+        if known is not None:
+            X, Y, row_weights = X[known], Y[known], part_of(row_weights, known)
         if Y.shape[0] == 0:
             return state
-        learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
+        learners, X, Y, row_weights = self.bank.rows_to_learn(state.learners, X, Y, row_weights)
         with threads.limited(X.shape[0]):
             if learners is None:
-                return self._learn_first_batch(state.learners.scaling.kinds, X, Y)
-            return fork.update(self, state._replace(learners=learners), X, Y, derived)
+                return self._learn_first_batch(state.learners.scaling.kinds, X, Y, row_weights)
+            return fork.update(self, state._replace(learners=learners), X, Y, derived, row_weights)
 
-    def _learn_first_batch(self, kinds: FeatureKinds, X: AnyMatrix, Y: AnyMatrix) -> State:
+    def _learn_first_batch(
+        self, kinds: FeatureKinds, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None
+    ) -> State:
         """Learn the first batch; where its weights would not fit the budget, only keep it for the successor."""
         first, others = split_first_batch(X.shape[0])
+        of_first, of_others = part_of(row_weights, first), part_of(row_weights, others)
         state = self._empty(kinds, Y.shape[1])
         if not self._fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
             return state._replace(learners=state.learners._replace(warm_up=WarmUp.empty().with_batch(X, Y)))
-        started = self._learn_first_rows(state, X[first], Y[first])
-        return fork.update(self, started, X[others], Y[others]) if len(others) else started
+        started = self._learn_first_rows(state, X[first], Y[first], of_first)
+        return fork.update(self, started, X[others], Y[others], None, of_others) if len(others) else started
 
-    def _learn_first_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+    def _learn_first_rows(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None = None
+    ) -> State:
         """Learn the first rows exactly, and monitor their leave-one-out scores."""
         filled = missing_labels.fill_with_means(Y)
-        learners, ridge = self.bank.fit_first_rows(state.learners, X, filled)
+        learners, ridge = self.bank.fit_first_rows(state.learners, X, filled, row_weights)
         some = monitoring.sample(Y.shape, _MAX_FIRST_SCORES)
         scores, labels = ridge.leave_one_out_scores(dense_floats(filled), some), dense_floats(Y)
         monitor = monitoring.count_rows(monitoring.count_labels(state.monitor, labels), scores, labels[some])
         monitor = monitor._replace(drift=drift.init())
-        return state._replace(learners=learners._replace(warm_up=WarmUp.of(X, Y)), monitor=monitor)
+        return state._replace(learners=learners._replace(warm_up=WarmUp.of(X, Y, row_weights)), monitor=monitor)
 
-    def learn_monitored(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+    def learn_monitored(
+        self,
+        state: State,
+        X: AnyMatrix,
+        Y: AnyMatrix,
+        derived: Derived | None = None,
+        row_weights: FloatArray | None = None,
+    ) -> State:
         """Learn rows with one model, after the predictions of some of them were monitored."""
         learners, labels = state.learners, dense_floats(Y)
         scales = None if derived is None else derived.learners.scales
@@ -172,7 +196,7 @@ class LabelRace(BankAlgorithm[State]):
         monitor = monitoring.count_labels(monitoring.observe(state.monitor, scores, labels[some]), Y)
         if are_all:
             gathered = gathered._replace(scores=scores)
-        learners = self.bank.learn(learners, X, labels, gathered=gathered)
+        learners = self.bank.learn(learners, X, labels, row_weights, gathered=gathered)
         return self._with_recent_rows(state._replace(learners=learners, monitor=monitor), X)
 
     # --- Drift --------------------------------------------------------------------------------------------------------

@@ -27,6 +27,9 @@ zero, and would be learned as slowly as if it had been absent for good reason. S
 precision of their own, from the penalty up. A thousand rows later the next new label begins another such group, and
 recent labels that are no longer new join the others.
 
+*Weights.* A row of weight ``v`` has a squared error that counts ``v`` times: the ``I`` of ``M`` becomes ``diag(1/v)``,
+which is the row ``v`` times within its block. Scaling, forgetting and the number of rows count rows as they are.
+
 Products are small, so BLAS is to use one thread (`labelrace.base.threads`): `RLS.update` and `RLS.predict` see to that;
 who calls `RLS.learn` or other parts of them must do so as well.
 
@@ -50,7 +53,7 @@ import scipy.sparse
 from labelrace.base import growth, missing_labels, parameters, threads
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
-from labelrace.base.sparse import dense, dense_floats, row_range
+from labelrace.base.sparse import dense, dense_floats, part_of, row_range, weighted
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling, warm_up
 from labelrace.linear.blocks import DenseBlock, Gathered, SparseBlock
@@ -65,6 +68,8 @@ _RECENT_GROUP_ROWS, _NEW_LABEL_ROWS = 1000.0, 750.0
 _DENSE_SHARE = 0.1
 # Random features are left out where the error without them is below this share of the error with them.
 _CLEARLY_BETTER = 0.98
+# Largest weight of a row, over the variance of its score: one of more weight is learned as exactly as it can be.
+_MAX_WEIGHT = 1e9
 # Smallest decay before it is multiplied into the precision.
 _MIN_DECAY = 1e-30
 
@@ -117,12 +122,24 @@ class _WorkArrays(NamedTuple):
 
 
 def _learn_block(
-    work: _WorkArrays, alpha: float, block: Any, h: Array, scores: Array, recent: IntArray, *, binary: bool
+    work: _WorkArrays,
+    alpha: float,
+    block: Any,
+    h: Array,
+    scores: Array,
+    recent: IntArray,
+    row_weights: FloatArray | None,
+    *,
+    binary: bool,
 ) -> None:
     """Update the arrays by a `DenseBlock` or the like; ``recent`` are the targets with a precision of their own.
 
     ``h`` are the targets of its rows, ``scores`` what they are predicted to be.
     """
+    n_rows, squares = float(len(h)), block.squares
+    if row_weights is not None:
+        n_rows = float(row_weights.sum())
+        squares = (row_weights @ (block.z * block.z))[block.touched]
     errors = h - scores
     if binary:
         # Neither scores beyond their target, below 0 or above 1, nor labels that are not known have an error.
@@ -140,13 +157,14 @@ def _learn_block(
         intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
         M = block.gram(variance)
         M += M.dtype.type(intercept_variance)
-        M.flat[:: len(M) + 1] += 1.0
-        inverse = blocks.inverse_of(M)
-        marginal = blocks.marginal_precision(precision, block.quadratic(inverse), block.squares)
+        diagonal = M.reshape(-1)[:: len(M) + 1]
+        diagonal += 1.0 if row_weights is None else 1.0 / np.minimum(row_weights, _MAX_WEIGHT / diagonal)
+        inverse = blocks.inverse_of(M, whole=row_weights is not None)
+        marginal = blocks.marginal_precision(precision, block.quadratic(inverse), squares)
         work.extra_precision[block.touched, group] = marginal - alpha
         # The share of the intercepts' variance that remains, which is not less than if the rows were independent.
         remaining = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
-        remaining = max(remaining, 1.0 / (1.0 + len(M) * intercept_variance))
+        remaining = max(remaining, 1.0 / (1.0 + n_rows * intercept_variance))
         work.intercept_extra_precision[group] = 1.0 / intercept_variance / remaining - INTERCEPT_PRECISION
         solution = np.dot(inverse, lacking)
         block.add_transposed(weights, variance, solution)
@@ -200,6 +218,7 @@ class RLS(Bank[RLSState]):
     task: ClassVar[Task] = "regression"
     skips_missing: ClassVar[bool] = True
     state_type: ClassVar[type] = RLSState
+    unweighted: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if self.alpha is not None:
@@ -254,57 +273,61 @@ class RLS(Bank[RLSState]):
         """Compute the columns that the linear models use."""
         return scaling.transform(derived.scaling, X, derived.scales)
 
-    def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> RLSState:
+    def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
-        known, X, H = self.rows_to_learn(state, X, H)
+        known, X, H, row_weights = self.rows_to_learn(state, X, H, row_weights)
         with threads.limited(X.shape[0]):
             if known is not None:
-                return self.learn(known, X, H)
+                return self.learn(known, X, H, row_weights)
             first, others = split_first_batch(X.shape[0])
-            started, _ = self.fit_first_rows(state, X[first], H[first])
-            started = started._replace(warm_up=WarmUp.of(X[first], H[first]))
-            return self.learn(started, X[others], H[others]) if len(others) else started
+            of_first, of_others = part_of(row_weights, first), part_of(row_weights, others)
+            started, _ = self.fit_first_rows(state, X[first], H[first], of_first)
+            started = started._replace(warm_up=WarmUp.of(X[first], H[first], of_first))
+            return self.learn(started, X[others], H[others], of_others) if len(others) else started
 
     def rows_to_learn(
-        self, state: RLSState, X: AnyMatrix, Y: AnyMatrix
-    ) -> tuple[RLSState | None, AnyMatrix, AnyMatrix]:
+        self, state: RLSState, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None = None
+    ) -> tuple[RLSState | None, AnyMatrix, AnyMatrix, FloatArray | None]:
         """Decide how a batch is learned: return the state to go on from, None to start again, and the rows to learn.
 
         The first rows are kept, with targets ``Y``, as long as they are few: whenever their number has doubled,
         what was learned is dropped, and all of them are learned again, exactly.
         """
         if state.rows == 0 or scaling.has_become_dense(state.scaling):
-            return None, X, Y
+            return None, X, Y, row_weights
         if not state.warm_up.n_fitted:
-            return state, X, Y
-        buffer = state.warm_up.with_batch(X, Y)
+            return state, X, Y, row_weights
+        buffer = state.warm_up.with_batch(X, Y, row_weights)
         if buffer.has_doubled():
-            return None, *buffer.rows(X, Y.shape[1])
-        return state._replace(warm_up=buffer), X, Y
+            return None, *buffer.rows(X, Y.shape[1]), buffer.row_weights
+        return state._replace(warm_up=buffer), X, Y, row_weights
 
-    def fit_first_rows(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> tuple[RLSState, Ridge]:
+    def fit_first_rows(
+        self, state: RLSState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None
+    ) -> tuple[RLSState, Ridge]:
         """Learn the first rows exactly: scale them, choose penalty and columns on them, and solve."""
         kinds, H = state.scaling.kinds.widened(X), dense_floats(H)
         if self.binary:
             H = missing_labels.fill_with_means(H)
-        started, ridge = self._solve_first_rows(X, kinds, H, self.n_random_features)
+        started, ridge = self._solve_first_rows(X, kinds, H, self.n_random_features, row_weights)
         if not started.scaling.directions.size:
             return started, ridge
-        plain, plain_ridge = self._solve_first_rows(X, kinds, H, 0)
+        plain, plain_ridge = self._solve_first_rows(X, kinds, H, 0, row_weights)
         with np.errstate(over="ignore", invalid="ignore"):
             error, without = (
-                np.square(H - one.leave_one_out_scores(H, clip=self.binary)).sum() for one in (ridge, plain_ridge)
+                weighted(np.square(H - one.leave_one_out_scores(H, clip=self.binary)), row_weights).sum()
+                for one in (ridge, plain_ridge)
             )
         return (plain, plain_ridge) if without < _CLEARLY_BETTER * error else (started, ridge)
 
     def _solve_first_rows(
-        self, X: AnyMatrix, kinds: FeatureKinds, H: FloatArray, n_random_features: int
+        self, X: AnyMatrix, kinds: FeatureKinds, H: FloatArray, n_random_features: int, row_weights: FloatArray | None
     ) -> tuple[RLSState, Ridge]:
         """Scale the first rows and solve for them, with a number of random features if they are dense."""
         rng = np.random.default_rng(self.seed)
         scaled = scaling.update(scaling.start(X, kinds, n_random_features, rng, self._dtype), X)
         Z, touched = blocks.without_empty_columns(scaling.transform(scaled, X))
-        ridge = warm_up.solve(Z, H, self.alpha, clip=self.binary)
+        ridge = warm_up.solve(Z, H, self.alpha, clip=self.binary, row_weights=row_weights)
         state = self._zeros(scaled, H.shape[1], ridge.alpha)
         state.weights[touched], state.extra_precision[touched, 0] = ridge.weights, ridge.extra_precision
         state.intercept_extra_precision[0] = ridge.intercept_extra_precision
@@ -328,6 +351,7 @@ class RLS(Bank[RLSState]):
         state: RLSState,
         X: AnyMatrix,
         H: AnyMatrix,
+        row_weights: FloatArray | None = None,
         *,
         gathered: Gathered | None = None,
         sparse_block: Any = SparseBlock,
@@ -352,20 +376,30 @@ class RLS(Bank[RLSState]):
             gathered = gathered._replace(extra_precision=rows_of(state.extra_precision, gathered.columns))
         kept = self.forgetting_factor(len(H))
         scaled = scaling.update(state.scaling, X, kept)
-        learned = self._learn_blocks(state, gathered, H, kept, scaled, sparse_block)
+        learned = self._learn_blocks(state, gathered, H, row_weights, kept, scaled, sparse_block)
         revised = scaling.with_recent_moments(scaled)
         return learned if revised is scaled else _with_rescaled_weights(learned, revised)
 
     def _learn_blocks(
-        self, state: RLSState, gathered: Gathered, H: Array, kept: float, scaled: ScalingState, sparse_block: Any
+        self,
+        state: RLSState,
+        gathered: Gathered,
+        H: Array,
+        row_weights: FloatArray | None,
+        kept: float,
+        scaled: ScalingState,
+        sparse_block: Any,
     ) -> RLSState:
         """Learn block by block, on a copy of the columns that are touched: a failure leaves the state as it was.
 
         ``kept`` is the share of the past that is left after all rows, ``scaled`` how columns are scaled then.
         """
         Z, touched, weights, extra_precision, scores = gathered
-        intercepts = state.intercepts.astype(self._dtype), state.intercept_extra_precision.copy()
-        work = _WorkArrays(weights.copy(), extra_precision * state.decay, *intercepts)
+        # With weights, which may be large, in double precision.
+        dtype = self._dtype if row_weights is None else np.float64
+        Z, H = Z.astype(dtype, copy=False), H.astype(dtype, copy=False)
+        intercepts = state.intercepts.astype(dtype), state.intercept_extra_precision.copy()
+        work = _WorkArrays(weights.astype(dtype), extra_precision * state.decay, *intercepts)
         recent = np.flatnonzero(state.is_recent_label)
         unused = work.extra_precision[:, 0] == 0.0
         n, is_sparse = len(H), scipy.sparse.issparse(Z)
@@ -383,8 +417,9 @@ class RLS(Bank[RLSState]):
                 block = sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)
                 if start or scores is None:
                     scores = z @ work.weights + work.intercepts
-                h = H[start : start + size]
-                _learn_block(work, state.alpha, block, h, scores[:size], recent, binary=self.binary)
+                here = slice(start, start + size)
+                of_rows = part_of(row_weights, here)
+                _learn_block(work, state.alpha, block, H[here], scores[:size], recent, of_rows, binary=self.binary)
         # Errors of labels are at most 1: if anything is not finite, the intercepts are not.
         blocks.check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
         decay = max(state.decay * kept, _MIN_DECAY**2)
@@ -397,7 +432,7 @@ class RLS(Bank[RLSState]):
             intercept_extra_precision=work.intercept_extra_precision,
             decay=decay,
             n_used_columns=state.n_used_columns + float(np.count_nonzero(unused & (after[:, 0] != 0.0))),
-            weights=replaced_rows(state.weights, touched, work.weights, weights),
+            weights=replaced_rows(state.weights, touched, work.weights.astype(self._dtype, copy=False), weights),
             extra_precision=replaced_rows(state.extra_precision, touched, after, extra_precision),
         )
 

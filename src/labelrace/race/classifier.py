@@ -101,6 +101,7 @@ class Race(BankAlgorithm[State]):
     iterations: int = 1
 
     state_type = State
+    unweighted = None
 
     def parts(self) -> Mapping[str, Any]:
         """Return what knows the learners' and the decoder's states."""
@@ -119,13 +120,22 @@ class Race(BankAlgorithm[State]):
         learners = self.bank.init(kinds, n_components)
         return State(hyperplanes, learners, decoder.init(n_labels, n_components))
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+    def update(
+        self,
+        state: State,
+        X: AnyMatrix,
+        Y: AnyMatrix,
+        derived: Derived | None = None,
+        row_weights: FloatArray | None = None,
+    ) -> State:
         """Learn a batch; ``derived``, if it is available, saves adaptive encoding from solving for ``β`` again."""
         for _ in range(self.iterations):
-            state, derived = self._learn(state, X, Y, derived), None
+            state, derived = self._learn(state, X, Y, derived, row_weights), None
         return state
 
-    def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+    def _learn(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None, row_weights: FloatArray | None
+    ) -> State:
         hyperplanes, learners, sums = state
         if self.encoding == "adaptive" and sums.rows > 0:
             beta = decoder.solve(sums, self.ridge) if derived is None else derived.beta
@@ -133,10 +143,10 @@ class Race(BankAlgorithm[State]):
         H = encoder.encode(hyperplanes, Y)
         if self.bank.task == "classification":
             H = (H >= 0).astype(float)
-        learners = self.bank.update(learners, X, H)
+        learners = self.bank.update(learners, X, H, row_weights)
         if self.start == "first_batch" and sums.basis is None:
             sums = sums._replace(basis=decoder.first_range(H))
-        return State(hyperplanes, learners, decoder.update(sums, H, Y, self.forgetting))
+        return State(hyperplanes, learners, decoder.update(sums, H, Y, self.forgetting, row_weights))
 
     def derive(self, state: State) -> Derived:
         """Compute what predicting needs."""

@@ -25,6 +25,7 @@ import scipy.sparse
 from labelrace.base import growth
 from labelrace.base.growth import SUM
 from labelrace.base.linalg import generalised_inverse
+from labelrace.base.sparse import weighted
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Sums are rescaled before the running scale of forgetting comes near the end of the floating-point range.
@@ -74,19 +75,22 @@ def init(n_labels: int, n_components: int) -> State:
     return State(np.zeros((k, k)), np.zeros((n_labels, k)), np.zeros(k), 0.0, (), 1.0, None)
 
 
-def update(decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0) -> State:
+def update(
+    decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0, row_weights: FloatArray | None = None
+) -> State:
     """Learn from pseudo labels ``H`` and the 0/1 labels ``Y`` that they encode."""
     if decoder.scale * forgetting < _SMALLEST_SCALE:
         decoder = _rescaled(decoder)
     scale = decoder.scale * forgetting
-    gram = decoder.gram + H.T @ H / scale
-    total = decoder.total + np.ones(len(H)) @ H / scale
-    rows = decoder.rows + len(H) / scale
+    each, weighted_h = np.ones(len(H)) if row_weights is None else row_weights, weighted(H, row_weights)
+    gram = decoder.gram + H.T @ weighted_h / scale
+    total = decoder.total + each @ H / scale
+    rows = decoder.rows + each.sum() / scale
     # A batch that mentions labels as often as there are any is added at once: that costs no more than it does itself.
     if not scipy.sparse.issparse(Y) or Y.nnz >= len(decoder.cross):
-        cross = decoder.cross + Y.T @ (H / scale)
+        cross = decoder.cross + Y.T @ (weighted_h / scale)
         return State(gram, cross, total, rows, decoder.pending, scale, decoder.basis)
-    pending = _stack(decoder.pending, _occurring(Y, H / scale))
+    pending = _stack(decoder.pending, _occurring(Y, weighted_h / scale))
     updated = State(gram, decoder.cross, total, rows, pending, scale, decoder.basis)
     waiting = sum(len(block.labels) for block in pending)
     return fold(updated) if waiting >= len(decoder.cross) else updated

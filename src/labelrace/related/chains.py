@@ -40,6 +40,7 @@ from labelrace.base.feature_kinds import KindsLike
 from labelrace.base.growth import SUM, Moves
 from labelrace.base.linalg import TIE
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import weighted
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
@@ -80,6 +81,7 @@ class Chains(BankAlgorithm[State]):
     orders: Any = field(default=None, compare=False)  # (n_chains, l) or None: the chains, or None to draw them
 
     state_type = State
+    unweighted = None
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of chains that have seen nothing, in the given orders or in random ones."""
@@ -94,13 +96,16 @@ class Chains(BankAlgorithm[State]):
         n_labels = orders.shape[1]
         return State(self.bank.init(kinds, n_labels), np.zeros((n_labels, n_labels)), orders, float(n_labels))
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+    def update(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None, row_weights: FloatArray | None = None
+    ) -> State:
         """Learn a batch."""
-        counted = scipy.sparse.coo_array(Y.T @ Y)
+        counted = scipy.sparse.coo_array(Y.T @ weighted(Y, row_weights))
         together = state.together.copy()
         # One index is faster than a pair.
         together.reshape(-1)[np.ravel_multi_index(counted.coords, together.shape)] += counted.data
-        return State(self.bank.update(state.learners, X, Y), together, state.orders, state.n_first)
+        learners = self.bank.update(state.learners, X, Y, row_weights)
+        return State(learners, together, state.orders, state.n_first)
 
     def derive(self, state: State) -> Derived:
         """Turn counts into log odds, with naive Bayes' estimates for a binary feature."""

@@ -18,6 +18,7 @@ from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.growth import SUM
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import weighted
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 
@@ -43,15 +44,19 @@ class Constant(Algorithm[State]):
     majority: bool  # whether the most frequent labels are predicted, or none
 
     state_type = State
+    unweighted = None
     skips_missing: ClassVar[bool] = True  # as no feature is looked at
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
         return State(np.zeros(schema.n_labels), 0.0, 0.0)
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+    def update(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None, row_weights: FloatArray | None = None
+    ) -> State:
         """Count the labels of a batch."""
-        counts, rows = np.asarray(Y.sum(axis=0), dtype=float), Y.shape[0]
+        counts = np.asarray(weighted(Y, row_weights).sum(axis=0), dtype=float)
+        rows = float(Y.shape[0] if row_weights is None else row_weights.sum())
         return State(state.counts + counts, state.rows + rows, float(counts.sum() / rows))
 
     def derive(self, state: State) -> Derived:

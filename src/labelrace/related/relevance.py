@@ -44,15 +44,18 @@ class Relevance(BankAlgorithm[State]):
     bank: Bank[Any]  # the learners
 
     state_type = State
+    unweighted = None
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of learners that have seen nothing."""
         return State(self.bank.init(schema.kinds, schema.n_labels))
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+    def update(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None, row_weights: FloatArray | None = None
+    ) -> State:
         """Learn a batch."""
         targets = Y if self.bank.task == "classification" else 2.0 * Y
-        return State(self.bank.update(state.learners, X, targets))
+        return State(self.bank.update(state.learners, X, targets, row_weights))
 
     def derive(self, state: State) -> Any:
         """Compute what predicting needs."""

@@ -74,6 +74,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
     task: ClassVar[Task] = "classification"
     skips_missing: ClassVar[bool] = True
     state_type: ClassVar[type] = NaiveBayesState
+    unweighted: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         parameters.check_choice("numeric", self.numeric, ("density", "binned"))
@@ -96,19 +97,22 @@ class NaiveBayes(Bank[NaiveBayesState]):
             np.zeros(kinds.n_numeric),
         )
 
-    def update(self, state: NaiveBayesState, X: AnyMatrix, H: AnyMatrix) -> NaiveBayesState:
+    def update(
+        self, state: NaiveBayesState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None
+    ) -> NaiveBayesState:
         """Learn the rows of ``X`` with their 0/1 pseudo labels ``H``, which may be sparse."""
         state = _widened(state, state.kinds.widened(X))
         if state.rows[-1] == 0:
             state = self._start(state, state.kinds.numeric(X))
         kinds, rows, counts, sums, precision = state
         if not kinds.all_numeric:
-            counts = nominal.update(counts, kinds, kinds.nominal(X), H)
+            counts = nominal.update(counts, kinds, kinds.nominal(X), H, row_weights)
         if not kinds.all_nominal:
             values = kinds.numeric(X)
-            sums = numeric.update(sums, numeric.rounded(values, precision) if self._bins else values, H)
+            sums = numeric.update(sums, numeric.rounded(values, precision) if self._bins else values, H, row_weights)
         # As a product, which is quicker than a sum, and of 0 and 1 it is exact.
-        rows = rows + np.append(np.ones(H.shape[0]) @ H, H.shape[0])
+        each = np.ones(H.shape[0]) if row_weights is None else row_weights
+        rows = rows + np.append(each @ H, each.sum())
         return NaiveBayesState(kinds, rows, counts, sums, precision)
 
     @property

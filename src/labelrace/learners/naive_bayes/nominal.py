@@ -13,7 +13,7 @@ import numpy as np
 
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.growth import SUM
-from labelrace.base.sparse import dense
+from labelrace.base.sparse import dense, weighted
 from labelrace.learners import design
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -55,13 +55,15 @@ def _starts(n_values: IntArray) -> IntArray:
     return np.cumsum(n_values - 1) - (n_values - 1)
 
 
-def update(counts: Counts, kinds: FeatureKinds, codes: AnyMatrix, H: AnyMatrix) -> Counts:
+def update(
+    counts: Counts, kinds: FeatureKinds, codes: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None
+) -> Counts:
     """Count the rows of a batch with their 0/1 pseudo labels."""
     absent = design.missing(codes)
     present = kinds.indicators(codes if absent is None else design.without(codes, absent))
-    ones = counts.ones + dense(present.T @ H)
-    total = counts.total + present.sum(axis=0)
-    return Counts(ones, total, design.add_missing(counts.missing, absent, H))
+    ones = counts.ones + dense(present.T @ weighted(H, row_weights))
+    total = counts.total + weighted(present, row_weights).sum(axis=0)
+    return Counts(ones, total, design.add_missing(counts.missing, absent, H, row_weights))
 
 
 def log_odds(counts: Counts, kinds: FeatureKinds, rows: FloatArray) -> LogOdds:

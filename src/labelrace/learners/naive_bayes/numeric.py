@@ -42,6 +42,8 @@ _CONSTANT = 1e-12
 # The same where a shift is taken from the values first: a deviation of 1e-14 of a value is its own round-off.
 _ROUND_OFF = 1e-28
 _SMALLEST_DEVIATION = 1e-10
+# A class of at most this share of all rows has none.
+_NO_ROWS = 1e-13
 _SMALLEST_PROBABILITY = 1e-75
 # Features whose variance, or whose bins, are below these are constant: the square of so small a number has no digits
 # left.
@@ -90,15 +92,15 @@ def _present_rows(moments: Moments, rows: FloatArray) -> FloatArray:
     return rows[None, :] if moments.missing is None else rows - moments.missing
 
 
-def update(moments: Moments, X: AnyMatrix, H: AnyMatrix) -> Moments:
+def update(moments: Moments, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None) -> Moments:
     """Add a batch with its 0/1 pseudo labels."""
-    H1 = design.with_ones(H)
+    H1 = design.with_ones(H, row_weights)
     sums, squares = _batch_sums(moments.shift, X, H1, None)
     missing = moments.missing
     # A missing value shows in the sums, which are much smaller than X: most batches need not be searched for one.
     if not np.isfinite(squares).all():
         absent = design.missing(X)
-        missing = design.add_missing(missing, absent, H)
+        missing = design.add_missing(missing, absent, H, row_weights)
         sums, squares = _batch_sums(moments.shift, X, H1, absent)
     return Moments(moments.shift, moments.sums + sums, finite_squares(moments.squares + squares), missing)
 
@@ -156,7 +158,7 @@ class DensityOdds(NamedTuple):
 def density_odds(moments: Moments, rows: FloatArray, smoothing: float) -> DensityOdds:
     """Derive the parabolas; ``rows`` counts the rows of each pseudo label and, last, all rows."""
     present = _present_rows(moments, rows)
-    n_all = np.maximum(present[:, -1:], 1.0)
+    n_all = np.where(present[:, -1:] > 0, present[:, -1:], 1.0)
     mean, mean_square = moments.sums[:, -1:] / n_all, moments.squares[:, -1:] / n_all
     variance = mean_square - mean**2
     round_off = _ROUND_OFF * (mean + moments.shift[:, None]) ** 2
@@ -308,7 +310,9 @@ def binned_odds(moments: Moments, rows: FloatArray, precision: FloatArray) -> Bi
     everything = np.stack([moments.sums[:, -1:], moments.squares[:, -1:]])
     sums, squares = np.stack([everything - ones, ones], axis=-1).transpose(0, 2, 3, 1)
     present = _present_rows(moments, rows)
-    n = np.stack([present[:, -1:] - present[:, :-1], present[:, :-1]], axis=-1).transpose(1, 2, 0)
+    n = np.stack([present[:, -1:] - present[:, :-1], present[:, :-1]], axis=-1)
+    # Of rows with weights, the difference of equal sums is round-off.
+    n = np.where(n > _NO_ROWS * present[:, -1:, None], n, 0.0).transpose(1, 2, 0)
     bare = BinnedOdds(precision, *binned_normals(sums, squares, n, precision), np.empty(0))
     zero = np.zeros(len(precision))
     return bare._replace(at_zero=np.stack([_bin_log_odds(bare, c, zero) for c in range(len(bare.means))]))
@@ -318,7 +322,7 @@ def binned_normals(
     sums: FloatArray, squares: FloatArray, rows: FloatArray, precision: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """Compute means and deviations of rounded values; no deviation is below a sixth of a bin."""
-    n = np.maximum(rows, 1.0)
+    n = np.where(rows > 0, rows, 1.0)
     means = sums / n
     spread = np.sqrt(np.abs(squares - means * sums) / n)
     least = precision / 6

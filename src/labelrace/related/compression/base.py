@@ -194,6 +194,7 @@ class Compression(Algorithm[State]):
 
     settings: Settings
     state_type: ClassVar[Any] = State
+    unweighted: ClassVar[str | None] = None
     keeps_yy: ClassVar[bool] = True
     """Whether the method needs ``YᵀY``."""
 
@@ -245,14 +246,16 @@ class Compression(Algorithm[State]):
         """Return 1 if rows are scaled, 0 if not, -1 where the first batch decides."""
         return {"auto": -1.0, "rows": 1.0}.get(self.settings.scaling, 0.0)
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+    def update(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None, row_weights: FloatArray | None = None
+    ) -> State:
         """Add a batch to the sums."""
         if state.by_rows < 0:
             state = state._replace(by_rows=float(scaling.is_sparse(X)))
         forgetting = self.settings.forgetting
         before = self.keeper.decay(state.sums, forgetting) if forgetting < 1 else state.sums
         scaled = _scale(X, state.kinds, state.by_rows > 0)
-        return state._replace(sums=self.keeper.update(before, scaled, self.targets(state, Y)))
+        return state._replace(sums=self.keeper.update(before, scaled, self.targets(state, Y), row_weights))
 
     def targets(self, state: State, Y: AnyMatrix) -> AnyMatrix:
         """Return what is summed: the labels, with extra columns before them where a method has any."""

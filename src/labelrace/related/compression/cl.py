@@ -103,11 +103,13 @@ class CompressedLabeling(Compression):
         bits = self.keeper.init(schema.kinds.width, k)
         return State(schema.kinds, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
 
-    def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
+    def update(
+        self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None, row_weights: FloatArray | None = None
+    ) -> Any:
         """Add a batch to the sums, and its label sets to the counts."""
-        updated: Any = super().update(state, X, Y)
+        updated: Any = super().update(state, X, Y, derived, row_weights)
         sets = label_sets.scale(state.sets, self.settings.forgetting)
-        return updated._replace(sets=label_sets.add(sets, Y))
+        return updated._replace(sets=label_sets.add(sets, Y, row_weights=row_weights))
 
     def targets(self, state: Any, Y: AnyMatrix) -> AnyMatrix:
         """Return the label sets' bits, 0 and 1."""

@@ -38,6 +38,7 @@ from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.growth import SAME, Moves
 from labelrace.base.linalg import right_singular
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import weighted
 from labelrace.learners import sums
 from labelrace.learners.regression import penalised
 from labelrace.related.compression import base
@@ -85,11 +86,14 @@ class KCCA(Compression):
         base.check_given("frequencies", self.given and self.given[0], schema.n_labels)
         return State(*super().init(schema, rng), self.width or 0.0)
 
-    def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
+    def update(
+        self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None, row_weights: FloatArray | None = None
+    ) -> Any:
         """Add a batch to the sums; the first one settles the width of the random features."""
         if not state.width:
-            state = state._replace(width=2.0 * max(float(Y.sum()) / Y.shape[0], 1.0))
-        return super().update(state, X, Y)
+            rows = Y.shape[0] if row_weights is None else row_weights.sum()
+            state = state._replace(width=2.0 * max(float(weighted(Y, row_weights).sum()) / rows, 1.0))
+        return super().update(state, X, Y, derived, row_weights)
 
     def targets(self, state: Any, Y: AnyMatrix) -> AnyMatrix:
         """Put the random features of the labels before them."""

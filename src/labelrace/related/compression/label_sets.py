@@ -51,8 +51,8 @@ def emptied(sets: LabelSets) -> LabelSets:
     return empty()
 
 
-def of_rows(Y: AnyMatrix) -> LabelSets:
-    """Make the table of the rows of a matrix of 0 and 1.
+def of_rows(Y: AnyMatrix, row_weights: FloatArray | None = None) -> LabelSets:
+    """Make the table of the rows of a matrix of 0 and 1, each counted by its weight.
 
     Examples
     --------
@@ -66,13 +66,14 @@ def of_rows(Y: AnyMatrix) -> LabelSets:
     with np.errstate(over="ignore"):
         keys = scipy.sparse.csr_array((np.ones(Y.nnz, dtype=np.int64), Y.indices, Y.indptr), shape=Y.shape) @ words
     order = Y.sorted_indices()
-    rows = LabelSets(keys, np.ones(Y.shape[0]), order.indptr[1:].astype(np.intp), order.indices.astype(np.intp))
+    counts = np.ones(Y.shape[0]) if row_weights is None else row_weights
+    rows = LabelSets(keys, counts, order.indptr[1:].astype(np.intp), order.indices.astype(np.intp))
     return _add_equal([rows])
 
 
-def add(sets: LabelSets, Y: AnyMatrix, capacity: int = CAPACITY) -> LabelSets:
+def add(sets: LabelSets, Y: AnyMatrix, capacity: int = CAPACITY, row_weights: FloatArray | None = None) -> LabelSets:
     """Count the label sets of a batch."""
-    return merge(sets, of_rows(Y), capacity)
+    return merge(sets, of_rows(Y, row_weights), capacity)
 
 
 def merge(one: LabelSets, other: LabelSets, capacity: int = CAPACITY) -> LabelSets:

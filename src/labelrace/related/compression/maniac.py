@@ -97,6 +97,7 @@ class MANIAC(Compression):
 
     state_type = State
     keeps_yy = False
+    unweighted = "its net is trained on the rows of the first batch, one after the other"
     reads_any_k = False
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
@@ -106,7 +107,7 @@ class MANIAC(Compression):
         empty = self.keeper.init(schema.kinds.width, 1), *net, np.zeros(n_labels, dtype=bool), decoder.init(n_labels, 2)
         return State(schema.kinds, by_rows, float(n_labels), *empty)
 
-    def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
+    def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:  # type: ignore[override]
         """Train the net by the first batch; add every batch to the sums."""
         if state.sums.rows == 0:
             state = self._train(state, Y)

@@ -32,6 +32,7 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.growth import SUM
 from labelrace.base.linalg import is_even_or_more
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import weighted
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
@@ -61,24 +62,33 @@ class Stack(BankAlgorithm[State]):
     bank: NaiveBayes  # the learners of the first level
 
     state_type = State
+    unweighted = None
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of two levels that have seen nothing."""
         n_labels = schema.n_labels
         return State(self.bank.init(schema.kinds, n_labels), np.zeros((n_labels, n_labels)), np.zeros(n_labels))
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+    def update(
+        self,
+        state: State,
+        X: AnyMatrix,
+        Y: AnyMatrix,
+        derived: Derived | None = None,
+        row_weights: FloatArray | None = None,
+    ) -> State:
         """Learn a batch: the first level predicts it, both levels learn it."""
-        learners = self.bank.update(state.learners, X, Y)
+        learners = self.bank.update(state.learners, X, Y, row_weights)
         if state.learners.rows[-1] == 0:
             first_level = self.bank.derive(learners)
         else:
             first_level = self.bank.derive(state.learners) if derived is None else derived.learners
         predicted = scipy.sparse.csr_array(is_even_or_more(self.bank.predict(first_level, X)), dtype=float)
-        counted = scipy.sparse.coo_array(predicted.T @ Y)
+        counts = weighted(predicted, row_weights)
+        counted = scipy.sparse.coo_array(counts.T @ Y)
         together = state.together.copy()
         together[counted.coords] += counted.data
-        return State(learners, together, state.predicted + predicted.sum(axis=0))
+        return State(learners, together, state.predicted + counts.sum(axis=0))
 
     def derive(self, state: State) -> Derived:
         """Turn counts into log odds, with naive Bayes' estimates for a binary feature."""
