@@ -254,7 +254,7 @@ def text_rows(lines: Iterable[str], features: Features, batch_size: int, delimit
 def _csv_rows(rows: Iterable[tuple[Location, list[str]]], features: Features) -> Iterator[FloatArray]:
     order: list[int] | None = None
     for number, (location, cells) in enumerate(rows):
-        if number == 0 and not any(map(_is_number, cells)):
+        if number == 0 and _may_be_header(cells, features):
             order = _header_order([cell.strip() for cell in cells], features, location)
             if order is not None:
                 continue
@@ -265,6 +265,13 @@ def _csv_rows(rows: Iterable[tuple[Location, list[str]]], features: Features) ->
         except ValueError:
             raise location.error(f"a cell is not a finite number: {','.join(cells)[:80]!r}") from None
         yield _checked_length(values, features, location)
+
+
+def _may_be_header(cells: list[str], features: Features) -> bool:
+    """Return whether cells have no number among them, or one that is the name of a feature, as all others."""
+    are_numbers = [_is_number(cell.strip()) for cell in cells]
+    has_all = features.names is not None and set(features.names).issubset(cell.strip() for cell in cells)
+    return not any(are_numbers) or (has_all and not all(are_numbers))
 
 
 def _is_number(cell: str) -> bool:
