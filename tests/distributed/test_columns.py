@@ -125,6 +125,18 @@ def test_numbered_features_of_several_files_keep_their_numbers(client, tmp_path)
     assert [set(labels) for labels in found] == [{f"y{j}" for j in np.flatnonzero(row)} for row in asked[:, 1:4]]
 
 
+def test_numbers_below_those_of_a_model_are_refused(client, tmp_path):
+    """Its columns would move."""
+    X = (np.random.default_rng(0).random((600, 6)) < 0.5).astype(int)
+    X[:, 5] = 1
+    lower, higher = X.copy(), np.hstack([X, np.ones((600, 1), int)])
+    lower[:, 0], X[:, 0], higher[:, 0] = 1, 0, 0
+    model = fit(labelrace.make_model("ridge"), svm(tmp_path / "first.svm", X, X[:, 1:3]), client=client)
+    files = [svm(tmp_path / f"{name}.svm", rows, rows[:, 1:3]) for name, rows in (("high", higher), ("low", lower))]
+    with pytest.raises(DataFormatError, match=r"low\.svm must have the columns .* and no others, got 'x0'"):
+        fit(model, files, client=client)
+
+
 def test_nominal_values_of_several_files_are_matched_by_text(client, tmp_path):
     def table(path, hues):
         path.write_text("hue,n,y\n" + "".join(f"{hue},{i % 7},{int(hue == '3b')}\n" for i, hue in enumerate(hues)))

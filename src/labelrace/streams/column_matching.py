@@ -70,7 +70,11 @@ def shared_features(sources: Iterable[str], labels: Any, known: Features | None 
         # Texts that look like numbers in one file are texts in all of them.
         texts = _table_texts(features, source)
         options = {"nominal": list(texts)} if texts else {}
-        features = _with_file(features, open_stream(source, labels, **options), source)
+        stream = open_stream(source, labels, **options)
+        numbers = stream.feature_names
+        if isinstance(numbers, NumberedNames) and (features.names is None or _are_numbered(features.names)):
+            features = _with_numbers(features, numbers, may_begin_lower=known is None)
+        features = _with_values(features, stream, source)
     if features is None:
         raise ValueError("sources must be one file or more, got none.")
     return features
@@ -127,11 +131,8 @@ def matched(features: Features, stream: Stream, source: str) -> FileStream:
     return FileStream(stream.name, own, stream.label_names, mask, read, texts)
 
 
-def _with_file(features: Features, stream: Stream, source: str) -> Features:
-    """Return the features with the numbers and nominal values of a further file; refuse other columns."""
-    names = features.names
-    if isinstance(stream.feature_names, NumberedNames) and (names is None or _are_numbered(names)):
-        features = _with_numbers(features, stream.feature_names)
+def _with_values(features: Features, stream: Stream, source: str) -> Features:
+    """Return the features with the nominal values of a further file; refuse other columns."""
     given, own = _columns(features, stream.feature_names, source)
     known = columns_among(given, own)
     if (known < 0).any():
@@ -149,13 +150,13 @@ def _with_file(features: Features, stream: Stream, source: str) -> Features:
     return features
 
 
-def _with_numbers(features: Features, given: NumberedNames) -> Features:
-    """Return numbered features with the numbers of a further file; a model's own begin where they do."""
+def _with_numbers(features: Features, given: NumberedNames, *, may_begin_lower: bool) -> Features:
+    """Return numbered features with the numbers of a further file; the columns of a model must stay where they are."""
     names = features.names
     if names is None:
         return features._replace(n_features=max(features.n_features, len(given)))
     first, last = (int(name[1:]) for name in (names[0], names[-1]))
-    if isinstance(names, NumberedNames):
+    if may_begin_lower:
         first = min(first, given.first)
     length = max(last + 1, given.first + len(given)) - first
     return features._replace(n_features=length, names=NumberedNames("x", first, length))
