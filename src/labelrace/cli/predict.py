@@ -80,13 +80,13 @@ def predict(
 
 def _matrices(model: Any, source: str, labels: Any, batch_size: int, delimiter: str | None) -> Iterator[Any]:
     """Yield the features of a file or of standard input, in the order of the model's."""
-    from labelrace.streams.column_matching import features_of, file_rows, text_rows
+    from labelrace.streams.column_matching import features_of, open_matched, text_rows
 
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     if source == "-":
         return text_rows(sys.stdin, features_of(model), batch_size, delimiter or ",")
-    return file_rows(features_of(model), source, labels, batch_size)
+    return (X for X, _ in open_matched(features_of(model), source, labels).batches(batch_size))
 
 
 def label_rows(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[_Rows]:

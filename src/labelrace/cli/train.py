@@ -74,7 +74,7 @@ def _train_model(
     from labelrace.base.registry import is_online
     from labelrace.evaluation import ModelSpec
     from labelrace.streams import open_stream
-    from labelrace.streams.column_matching import source_of
+    from labelrace.streams.column_matching import source_of, stream_features
     from labelrace.streams.dataset import collect
 
     stream = open_stream(source, labels)
@@ -87,7 +87,7 @@ def _train_model(
         rows = len(data)
         model.fit(data.X, data.Y)
     # Codes of nominal values come from the file; another file must be read with the same codes.
-    model.source_ = source_of(stream)
+    model.source_ = source_of(stream_features(stream))
     model.save(out)
     message = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:

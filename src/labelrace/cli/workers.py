@@ -62,13 +62,11 @@ def predict_on_workers(
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield what workers predict for the pieces of files, in their order; `settings` are labels and batch size."""
     from labelrace.distributed.cluster import connect
-    from labelrace.distributed.predicting import predict_pieces
-    from labelrace.distributed.sources import pieces_of
-    from labelrace.tables import Tagger
+    from labelrace.distributed.predicting import pieces_to_predict, predict_pieces
 
     if source == "-":
         raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), **settings)
+    pieces = pieces_to_predict(model, source, **settings)
     first = 0
     with connect(**where._asdict()) as client:
         for rows in predict_pieces(client, model, pieces, partial(_predict_piece, top, as_csv), **settings):
@@ -84,13 +82,9 @@ def _predict_piece(
 ) -> list[dict[str, Any]]:
     """Predict the rows of a piece; runs on a worker."""
     from labelrace.cli.predict import label_rows, tag_rows
-    from labelrace.distributed.sources import read_batches
+    from labelrace.distributed.predicting import predicted_rows
     from labelrace.tables import Tagger
 
     is_tagger = isinstance(model, Tagger)
-    batches = read_batches(piece, batch_size, as_tables=is_tagger, labels=labels)
-    if is_tagger:
-        parts = tag_rows(model, batches, top=top, as_csv=as_csv)
-    else:
-        parts = label_rows(model, (X for X, _ in batches), top)
-    return [row for part in parts for row in part]
+    function = partial(tag_rows, top=top, as_csv=as_csv) if is_tagger else partial(label_rows, top=top)
+    return predicted_rows(model, piece, batch_size, labels, function)

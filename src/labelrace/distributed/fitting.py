@@ -20,7 +20,8 @@ from labelrace.distributed.cluster import LostError, connect, engine, losses, se
 from labelrace.distributed.sources import DelayedPiece, FilePiece, as_delayed_pieces, pieces_of
 from labelrace.distributed.worker_tasks import Settings, Start
 from labelrace.exceptions import DistributedError
-from labelrace.streams.dataset import row_count
+from labelrace.streams.column_matching import Features, features_of, shared_features, source_of
+from labelrace.streams.dataset import nominal_mask, row_count
 from labelrace.tables import Tagger
 
 # Rounds of the default, and shares of a round: see the curve in docs/scale.md.
@@ -123,7 +124,8 @@ def fit(
     source : path, pattern or list of them; Dask DataFrame or Bag; list of delayed or of batches
         For a `Tagger` tables that have the column of tags, for a classifier data files or pairs ``(X, y)``. Parquet
         files with tags are read by row groups; other files are cut by rows where they are few, for which their rows are
-        counted first.
+        counted first. Columns of data files are matched by name, numbered features by number and nominal values by
+        text, and nominal columns are learned as such unless the model's ``categorical_features`` says otherwise.
     client : distributed.Client, default=None
         The cluster; by default processes on this machine.
     workers : int, default=None
@@ -154,6 +156,8 @@ def fit(
         If the model cannot be learned in shares.
     DistributedError
         If workers cannot be used, or were lost.
+    DataFormatError
+        If a file cannot be read, or has other columns than the first. It names the file.
 
     Examples
     --------
@@ -168,11 +172,29 @@ def fit(
     if shares is not None:
         parameters.check_whole("shares", shares, 1)
     pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
+    features = _file_features(model, pieces, labels)
     _fix_seed(model)
+    _tell_nominal(model, features)
     settings = Settings(batch_size, labels, _HELD_OUT)
     with connect(client, workers=workers, scheduler=scheduler) as connection, progress_reporter(on_progress) as report:
-        _Rounds(connection, pieces, settings).run(model, rounds, shares, report)
+        _Rounds(connection, pieces, settings, features).run(model, rounds, shares, report)
     return model
+
+
+def _file_features(model: Any, pieces: list[Any], labels: Any) -> Features | None:
+    """Return the features of data files, in the order of the model's if it has any; None for other sources."""
+    if isinstance(model, Tagger) or not isinstance(pieces[0], FilePiece):
+        return None
+    paths = dict.fromkeys(piece.path for piece in pieces)
+    return shared_features(paths, labels, features_of(model) if model.is_fitted else None)
+
+
+def _tell_nominal(model: Any, features: Features | None) -> None:
+    """Tell a new model which columns of files are nominal, where it takes that and is not told."""
+    takes = not model.is_fitted and model.get_params().get("categorical_features", "") is None
+    if takes and features is not None and features.texts:
+        texts = {column: tuple(values) for column, values in features.texts.items()}
+        model.set_params(categorical_features=nominal_mask(features.n_features, texts))
 
 
 def _fix_seed(model: Any) -> None:
@@ -192,8 +214,11 @@ class _Submitted(NamedTuple):
 class _Rounds:
     """The rounds of one `fit`: what is submitted, and what has come back."""
 
-    def __init__(self, client: Any, pieces: list[Any], settings: Settings) -> None:
+    def __init__(self, client: Any, pieces: list[Any], settings: Settings, features: Features | None) -> None:
         self._client = client
+        # Sent once, as there may be very many names.
+        self._sent_features = None if features is None else send(client, features)
+        self._source = None if features is None or features.names is None else source_of(features)
         # A piece is learned once, so that whoever learns it may as well compute it.
         self._pieces = as_delayed_pieces(pieces)
         self._settings = settings
@@ -208,6 +233,8 @@ class _Rounds:
         try:
             for joint in self._joint_models(model, rounds, shares):
                 _take_over(model, joint.model)
+                if self._source is not None:
+                    model.source_ = self._source
                 n_pieces, rows, done = self._plan[done][-1].stop, joint.rows, done + 1
                 quality = joint.sum_f1 / joint.n_tested if joint.n_tested else float("nan")
                 report(Progress(done, len(self._plan), rows, n_pieces, len(self._pieces), quality))
@@ -256,7 +283,8 @@ class _Rounds:
                 break
             n_first, n_rows = max(n_first, number + 1), n_rows + _n_rows(piece)
         numbers = range(min(len(self._pieces), n_first))
-        start = self._client.submit(worker_tasks.begin, model, self._computed(numbers), self._settings, pure=False)
+        given = model, self._computed(numbers), self._settings, self._sent_features
+        start = self._client.submit(worker_tasks.begin, *given, pure=False)
         self._names[start.key] = f"the first rows ({self._span(numbers)})"
         return start
 
@@ -279,7 +307,7 @@ class _Rounds:
         shares = [
             submit(
                 worker_tasks.learn,
-                *(start, numbers.start, self._computed(numbers), settings),
+                *(start, numbers.start, self._computed(numbers), settings, self._sent_features),
                 key=(f"learn-{name}", number),
                 pure=False,
             )

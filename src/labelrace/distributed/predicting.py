@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from labelrace.base.files import atomic_file
 from labelrace.distributed.cluster import connect, engine, send
-from labelrace.distributed.sources import pieces_of, read_batches
+from labelrace.distributed.sources import naming_files, pieces_of, read_batches
+from labelrace.streams.column_matching import features_of
 from labelrace.tables import Tagger
+
+_Predicted = TypeVar("_Predicted")
 
 
 def predict(
@@ -31,7 +35,8 @@ def predict(
     model : classifier or Tagger
         A fitted one.
     source
-        As for `fit`; of a classifier's pairs ``(X, y)``, ``y`` is not used.
+        As for `fit`; of a classifier's pairs ``(X, y)``, ``y`` is not used. Columns of files are matched with what the
+        model has learned as `labelrace predict` does.
     out : path, default=None
         A folder for Parquet files, one for each piece of the source; by default a Dask data frame is returned, which
         is computed when it is needed.
@@ -48,7 +53,7 @@ def predict(
         A column ``labels`` with the labels of each row, in the order of the rows.
     """
     engine()
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
+    pieces = pieces_to_predict(model, source, batch_size, labels)
     if out is None:
         import dask
         import dask.dataframe
@@ -87,13 +92,37 @@ def predict_pieces(
         yield waiting.popleft().result()
 
 
+def pieces_to_predict(model: Any, source: Any, batch_size: int, labels: Any) -> list[Any]:
+    """List the pieces of a source whose columns a model knows."""
+    features = None if isinstance(model, Tagger) else features_of(model)
+    return pieces_of(source, as_tables=features is None, labels=labels, batch_size=batch_size, features=features)
+
+
+def predicted_rows(
+    model: Any,
+    piece: Any,
+    batch_size: int,
+    labels: Any,
+    function: Callable[[Any, Iterator[Any]], Iterator[list[_Predicted]]],
+) -> list[_Predicted]:
+    """Return what a function makes of a model and the tables or features of a piece; an error names its file."""
+    features = None if isinstance(model, Tagger) else features_of(model)
+    batches = read_batches(piece, batch_size, as_tables=features is None, labels=labels, features=features)
+    with naming_files(piece), warnings.catch_warnings():
+        # A model may have learned from data frames; rows have their features in its order, but not their names.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        inputs = batches if features is None else (X for X, _ in batches)
+        return [row for rows in function(model, inputs) for row in rows]
+
+
 def _predict_piece(model: Any, piece: Any, batch_size: int, labels: Any) -> list[list[str]]:
-    is_tagger = isinstance(model, Tagger)
-    rows = list[list[str]]()
-    for batch in read_batches(piece, batch_size, as_tables=is_tagger, labels=labels):
-        predicted = model.predict(batch) if is_tagger else model.predict_labels(batch[0])
-        rows += [sorted(map(str, names)) for names in predicted]
-    return rows
+    return predicted_rows(model, piece, batch_size, labels, _label_lists)
+
+
+def _label_lists(model: Any, batches: Iterator[Any]) -> Iterator[list[list[str]]]:
+    predict_sets = model.predict if isinstance(model, Tagger) else model.predict_labels
+    for batch in batches:
+        yield [sorted(map(str, names)) for names in predict_sets(batch)]
 
 
 def _frame(model: Any, piece: Any, batch_size: int, labels: Any) -> Any:

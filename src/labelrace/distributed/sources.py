@@ -11,10 +11,12 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labelrace.exceptions import DataFormatError
+from labelrace.exceptions import DataFormatError, LabelraceError
+from labelrace.streams.column_matching import Features, matched, open_matched
 from labelrace.streams.dataset import row_count
 from labelrace.tables.read import Table, as_table
 
@@ -90,12 +92,19 @@ def _subgraph(tasks: Mapping[Any, Any], key: Any) -> dict[Any, Any] | None:
     return None if needs_others else part
 
 
-def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: int = _MIN_ROWS) -> list[Any]:
+def pieces_of(
+    source: Any,
+    *,
+    as_tables: bool,
+    labels: Any = None,
+    batch_size: int = _MIN_ROWS,
+    features: Features | None = None,
+) -> list[Any]:
     """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
 
     Parquet files are cut into row groups where they are read as tables. Other files, if they are few, are
-    read once here to count their rows, and cut by rows; ``labels`` is what the labels of data files are. Cuts are where
-    batches of ``batch_size`` rows begin.
+    read once here to count their rows, and cut by rows; ``labels`` is what the labels of data files are, and
+    ``features`` what their columns are matched with, if anything. Cuts are where batches of ``batch_size`` rows begin.
 
     Raises
     ------
@@ -103,15 +112,16 @@ def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: i
         If there is nothing, or a source is of a kind that is not known.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _file_pieces(_matching_files([os.fspath(source)]), as_tables, labels, batch_size)
+        return _file_pieces(_matching_files([os.fspath(source)]), as_tables, labels, batch_size, features)
     if hasattr(source, "to_delayed"):
         return list(source.to_delayed())
     if hasattr(source, "batches") and hasattr(source, "label_names"):
-        return list(source.batches(batch_size))
+        return list((source if features is None else matched(features, source, source.name)).batches(batch_size))
     if isinstance(source, Iterable):
         listed = list(source)
         if listed and all(isinstance(part, (str, os.PathLike)) for part in listed):
-            return _file_pieces(_matching_files([os.fspath(part) for part in listed]), as_tables, labels, batch_size)
+            files = _matching_files([os.fspath(part) for part in listed])
+            return _file_pieces(files, as_tables, labels, batch_size, features)
         if listed:
             return listed
     raise ValueError(
@@ -152,7 +162,9 @@ def _is_parquet(path: str) -> bool:
     return path.lower().endswith(".parquet")
 
 
-def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size: int) -> list[Any]:
+def _file_pieces(
+    files: Sequence[str], as_tables: bool, labels: Any, batch_size: int, features: Features | None
+) -> list[Any]:
     """Make a piece of each file, and several of Parquet files: their row groups, cut where these are few."""
     groups = list[tuple[str, int | None, int]]()
     for path in files:
@@ -161,7 +173,9 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
                 raise DataFormatError(
                     f"{path}: only Parquet files with tags can be read from there; copy the file first."
                 )
-            groups.append((path, None, _count_rows(path, as_tables, labels) if len(files) < _N_PIECES else 0))
+            # Counted in bounded memory.
+            batches = _open(path, _MIN_ROWS, as_tables, labels, features)[1] if len(files) < _N_PIECES else ()
+            groups.append((path, None, sum(map(_n_rows, batches))))
             continue
         with _parquet(path) as file:
             metadata = file.metadata
@@ -186,7 +200,9 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
     return pieces
 
 
-def _open(path: str, size: int, as_tables: bool, labels: Any) -> tuple[list[str], Iterator[Any]]:
+def _open(
+    path: str, size: int, as_tables: bool, labels: Any, features: Features | None
+) -> tuple[list[str], Iterator[Any]]:
     """Open a file: the labels' names, none for tables, and an iterator of its batches."""
     if as_tables:
         from labelrace.tables import file_tables
@@ -194,17 +210,12 @@ def _open(path: str, size: int, as_tables: bool, labels: Any) -> tuple[list[str]
         return [], iter(file_tables(path, size))
     from labelrace.streams import open_stream
 
-    stream = open_stream(path, labels)
+    stream = open_stream(path, labels) if features is None else open_matched(features, path, labels)
     return list(map(str, stream.label_names)), iter(stream.batches(size))
 
 
 def _n_rows(batch: Any) -> int:
     return int(batch.n_rows if isinstance(batch, Table) else batch[0].shape[0])
-
-
-def _count_rows(path: str, as_tables: bool, labels: Any) -> int:
-    """Count the rows of a file, in bounded memory."""
-    return sum(map(_n_rows, _open(path, _MIN_ROWS, as_tables, labels)[1]))
 
 
 def _parquet(path: str) -> Any:
@@ -220,8 +231,26 @@ def _parquet(path: str) -> Any:
         raise DataFormatError(f"{path}: not a Parquet file that can be read ({error}).") from None
 
 
-def read_batches(piece: Any, size: int, *, as_tables: bool, labels: Any = None) -> Iterator[Any]:
+@contextmanager
+def naming_files(*pieces: Any) -> Iterator[None]:
+    """Name the files of pieces in errors about them."""
+    try:
+        yield
+    except (LabelraceError, ValueError) as error:
+        if not isinstance(pieces[0], FilePiece):
+            raise
+        span = str(pieces[0]) if pieces[0] == pieces[-1] else f"{pieces[0]} to {pieces[-1]}"
+        # Rows are counted from where a piece begins, which its name tells.
+        text = str(error) if span in str(error) else f"{span}: {error}"
+        raise (type(error) if isinstance(error, LabelraceError) else ValueError)(text) from None
+
+
+def read_batches(
+    piece: Any, size: int, *, as_tables: bool, labels: Any = None, features: Features | None = None
+) -> Iterator[Any]:
     """Yield the batches of a piece: tables for a tagger, pairs of features and labels for a model.
+
+    ``features`` are what columns of files are matched with, if anything.
 
     Raises
     ------
@@ -232,14 +261,11 @@ def read_batches(piece: Any, size: int, *, as_tables: bool, labels: Any = None) 
         value = piece.compute() if isinstance(piece, DelayedPiece) else piece
         yield from batches_of(value, size, as_tables=as_tables)
         return
-    try:
+    with naming_files(piece):
         if as_tables:
             yield from _tables(piece, size)
         else:
-            yield from _matrices(piece, size, labels)
-    except DataFormatError as error:
-        # Rows are counted from where a piece begins, which its name tells.
-        raise DataFormatError(str(error) if str(piece) in str(error) else f"{piece}: {error}") from None
+            yield from _matrices(piece, size, labels, features)
 
 
 def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
@@ -262,11 +288,11 @@ def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
             raise DataFormatError(f"{piece.path}, row group {piece.group}, row {row}: {error}") from None
 
 
-def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
+def _matrices(piece: FilePiece, size: int, labels: Any, features: Features | None) -> Iterator[Any]:
     """Yield features and named labels of a file: files may have other labels, in another order."""
     from labelrace.base.naming import NamedRows
 
-    names, batches = _rows_of(piece, size, as_tables=False, labels=labels)
+    names, batches = _rows_of(piece, size, as_tables=False, labels=labels, features=features)
     for X, Y in batches:
         yield X, NamedRows(Y.astype(float), names)
 
@@ -281,15 +307,17 @@ def _file_version(path: str) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _rows_of(piece: FilePiece, size: int, *, as_tables: bool, labels: Any = None) -> tuple[list[str], Iterator[Any]]:
+def _rows_of(
+    piece: FilePiece, size: int, *, as_tables: bool, labels: Any = None, features: Features | None = None
+) -> tuple[list[str], Iterator[Any]]:
     """Return the labels' names and the batches of a file, or of some rows: those before are read and left out."""
     if not piece.last:
-        return _open(piece.path, size, as_tables, labels)
-    key = piece.path, *_file_version(piece.path), repr(labels), size, as_tables
+        return _open(piece.path, size, as_tables, labels, features)
+    key = piece.path, *_file_version(piece.path), repr((labels, features)), size, as_tables
     # Removed: another thread opens the file again.
     row, names, rows = _open_files.pop(key, (piece.first + 1, [], iter(())))
     if row > piece.first:
-        row, (names, rows) = 0, _open(piece.path, size, as_tables, labels)
+        row, (names, rows) = 0, _open(piece.path, size, as_tables, labels, features)
 
     def between() -> Iterator[Any]:
         start = row

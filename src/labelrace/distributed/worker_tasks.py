@@ -18,7 +18,8 @@ import numpy as np
 from labelrace import merging
 from labelrace.distributed import batches
 from labelrace.distributed.batches import Batch
-from labelrace.distributed.sources import read_batches
+from labelrace.distributed.sources import naming_files, read_batches
+from labelrace.streams.column_matching import Features
 from labelrace.tables import Tagger
 from labelrace.typing import IntArray
 
@@ -53,15 +54,17 @@ class Share(NamedTuple):
     n_tested: int
 
 
-def begin(model: Any, pieces: list[Any], settings: Settings) -> Start:
+def begin(model: Any, pieces: list[Any], settings: Settings, features: Features | None = None) -> Start:
     """Let a model learn the first rows, as many as it needs to be learned in shares, and check that it can be."""
-    as_tables = isinstance(model, Tagger)
     numbered = (
-        (number, batch) for number, piece in enumerate(pieces) for batch in _batches(piece, settings, as_tables)
+        (number, batch) for number, piece in enumerate(pieces) for batch in _batches(model, piece, settings, features)
     )
     first, rows, counts = next(numbered, None), 0, [0] * len(pieces)
     # What sums are of is settled by the first batch as it comes; others gain from rows that are learned together.
-    trial = None if first is None or model.is_fitted else _learn_copy(model, first[1])
+    trial = None
+    if first is not None and not model.is_fitted:
+        with naming_files(pieces[first[0]]):
+            trial = _learn_copy(model, first[1])
     tried = model if trial is None else trial
     is_sums = tried.is_fitted and merging.is_exact(tried)
     every = itertools.chain([] if first is None else [first], numbered)
@@ -70,7 +73,8 @@ def begin(model: Any, pieces: list[Any], settings: Settings) -> Start:
     while not merging.is_ready(model) and (group := next(groups, None)):
         batch = batches.stack([batch for _, batch in group])
         is_trial = trial is not None and rows == 0 and len(group) == 1
-        model = trial if is_trial else _learn_copy(model, batch)
+        with naming_files(*(pieces[number] for number, _ in group)):
+            model = trial if is_trial else _learn_copy(model, batch)
         rows += batches.n_rows(batch)
         for number, _ in group:
             counts[number] += 1
@@ -92,13 +96,15 @@ def is_exact(start: Start) -> bool:
     return merging.is_exact(start.model)
 
 
-def _batches(piece: Any, settings: Settings, as_tables: bool) -> Iterator[Batch]:
+def _batches(model: Any, piece: Any, settings: Settings, features: Features | None) -> Iterator[Batch]:
     """Yield the batches of a piece as what ``partial_fit`` takes."""
-    for batch in read_batches(piece, settings.batch_size, as_tables=as_tables, labels=settings.labels):
+    as_tables = isinstance(model, Tagger)
+    reading = {"as_tables": as_tables, "labels": settings.labels, "features": features}
+    for batch in read_batches(piece, settings.batch_size, **reading):
         yield (batch,) if as_tables else batch
 
 
-def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Share:
+def learn(start: Start, first: int, pieces: list[Any], settings: Settings, features: Features | None = None) -> Share:
     """Learn a share from a start, but for some rows, evenly spread, which are predicted and set aside.
 
     Parameters
@@ -109,8 +115,10 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Sh
     pieces : list
         The pieces of the share.
     settings : Settings
+    features : Features, default=None
+        What the columns of data files are matched with.
     """
-    model, as_tables = start.model, isinstance(start.model, Tagger)
+    model = start.model
     # Models that are not sums gain from rows that are learned together, and need some to be joined by.
     holds_out = not merging.is_exact(model)
     share, rows, n_held_out = merging.start(model), 0, 0
@@ -118,7 +126,7 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Sh
     numbered = (
         (number, batch)
         for number, piece in enumerate(pieces, start=first)
-        for batch in itertools.islice(_batches(piece, settings, as_tables), _n_known(start, number), None)
+        for batch in itertools.islice(_batches(model, piece, settings, features), _n_known(start, number), None)
     )
     with warnings.catch_warnings():
         # Each share would say again what was said of the first rows.
@@ -127,19 +135,21 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Sh
             batch = batches.stack([batch for _, batch in group])
             n = batches.n_rows(batch)
             n_tested = min(settings.n_held_out - n_held_out, max(1, n // 4))
-            if n_tested > 0:
-                n_held_out += n_tested
-                tested = np.arange(n_tested) * n // n_tested
-                aside = batches.take(batch, tested)
-                results += batches.example_f1(model, aside)
-                if holds_out:
-                    held_out.append(aside)
-                    batch, n = batches.take(batch, np.setdiff1d(np.arange(n), tested)), n - n_tested
+            with naming_files(*(pieces[number - first] for number, _ in group)):
+                if n_tested > 0:
+                    n_held_out += n_tested
+                    tested = np.arange(n_tested) * n // n_tested
+                    aside = batches.take(batch, tested)
+                    results += batches.example_f1(model, aside)
+                    if holds_out:
+                        held_out.append(aside)
+                        batch, n = batches.take(batch, np.setdiff1d(np.arange(n), tested)), n - n_tested
+                if n:
+                    share.partial_fit(*batch)
             if n:
-                share.partial_fit(*batch)
                 rows += n
-                features = batches.touched_features(batch)
-                touched += [] if features is None else [features]
+                columns = batches.touched_features(batch)
+                touched += [] if columns is None else [columns]
     gain = merging.gain(model, share, np.unique(np.concatenate(touched)) if touched else None) if rows else None
     return Share(gain, tuple(held_out), rows, float(sum(results)), len(results))
 

@@ -1,6 +1,7 @@
-"""Rows for a saved model, from a file or from standard input: columns are matched with the features it has learned.
+"""Columns of files and of standard input, matched with the features of a model or of other files.
 
-Columns are matched by name, or by number if a file or the model has no names; nominal values by their texts.
+Columns are matched by name, or by number if a file or the model has no names; nominal values by their texts. Whatever
+reads files for a model goes through `open_matched`, here or on a worker.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from labelrace.base.naming import columns_among, moved
 from labelrace.base.parameters import check_whole
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
+from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_mask
 from labelrace.streams.files import Location
 from labelrace.streams.formats import is_table
 from labelrace.streams.schema import NumberedNames
@@ -26,21 +28,13 @@ from labelrace.streams.table_sources import read_text
 from labelrace.typing import AnyMatrix, FloatArray
 
 
-def source_of(stream: Any) -> dict[str, Any]:
-    """Return what a model keeps about the file it learned: the features, and the texts of nominal values."""
-    texts = getattr(stream, "nominal_values", {})
-    return {
-        "feature_names": list(stream.feature_names),
-        "nominal_values": {str(column): list(values) for column, values in texts.items()},
-    }
-
-
 class Features(NamedTuple):
-    """The features of a model."""
+    """The features of a model, or of files that are learned together."""
 
     n_features: int
-    names: list[str] | None  # None if they have none
+    names: Sequence[str] | None  # None if they have none
     texts: dict[int, list[str]]  # for nominal ones, by column, the texts that the codes 0, 1, 2, … stand for
+    whose: str = "that the model has learned"  # for errors
 
 
 def features_of(model: Any) -> Features:
@@ -51,9 +45,59 @@ def features_of(model: Any) -> Features:
     return Features(model.n_features_in_, None if names is None else list(names), texts)
 
 
-def file_rows(features: Features, source: str, labels: Any, batch_size: int) -> Iterator[AnyMatrix]:
-    """Yield the features of a data file, in the model's order and codes; other columns are left out."""
-    options = _values_of(features, source)
+def stream_features(stream: Any) -> Features:
+    """Return the features of a file, or of another stream."""
+    texts = {column: list(values) for column, values in getattr(stream, "nominal_values", {}).items()}
+    return Features(len(stream.feature_names), stream.feature_names, texts, f"of {stream.name}")
+
+
+def shared_features(sources: Iterable[str], labels: Any, known: Features | None = None) -> Features:
+    """Return the features of files that are learned together, in the order of ``known`` or else of the first file.
+
+    Numbers are those of all files, and so are nominal values, those of later files behind. Nothing but names, numbers
+    and texts is read.
+
+    Raises
+    ------
+    DataFormatError
+        If a file has other columns. It names the file.
+    """
+    features = known
+    for source in sources:
+        if features is None:
+            features = stream_features(open_stream(source, labels))._replace(whose=f"of {source}")
+            continue
+        # Texts that look like numbers in one file are texts in all of them.
+        texts = _table_texts(features, source)
+        options = {"nominal": list(texts)} if texts else {}
+        stream = open_stream(source, labels, **options)
+        numbers = stream.feature_names
+        if isinstance(numbers, NumberedNames) and (features.names is None or _are_numbered(features.names)):
+            features = _with_numbers(features, numbers, may_begin_lower=known is None)
+        features = _with_values(features, stream, source)
+    if features is None:
+        raise ValueError("sources must be one file or more, got none.")
+    return features
+
+
+def source_of(features: Features) -> dict[str, Any]:
+    """Return what a model keeps about the files it learned: the features, and the texts of nominal values."""
+    return {
+        "feature_names": list(features.names or ()),
+        "nominal_values": {str(column): values for column, values in features.texts.items()},
+    }
+
+
+def open_matched(features: Features, source: str, labels: Any) -> FileStream:
+    """Open a data file as a stream with the given features, in their order and codes; other columns are left out.
+
+    Raises
+    ------
+    DataFormatError
+        If the file lacks a feature, or has one of another kind. It names the file.
+    """
+    texts = _table_texts(features, source)
+    options: dict[str, Any] = {"values": texts} if texts else {}
     try:
         stream = open_stream(source, labels, **options)
     except DataFormatError:
@@ -61,26 +105,68 @@ def file_rows(features: Features, source: str, labels: Any, batch_size: int) -> 
             raise
         # Nothing tells which columns are labels: all of them are features.
         stream = open_stream(source, [], **options)
+    return matched(features, stream, source)
+
+
+def matched(features: Features, stream: Stream, source: str) -> FileStream:
+    """Return a stream with the given features, in their order and codes; ``source`` is its name in errors."""
     given, own = _columns(features, stream.feature_names, source)
-    codes = _other_codes(features, stream, dict(zip(given, range(len(given)), strict=True)), own, source)
+    codes = _other_codes(features, stream, given, own, source)
     # Computed once, as there may be very many columns.
     target = None if list(given) == list(own) else columns_among(given, own)
     is_missing = target is not None and np.count_nonzero(target >= 0) < features.n_features
-    for X, _ in stream.batches(batch_size):
-        if is_missing and not scipy.sparse.issparse(X):
-            raise DataFormatError(_other_number(features, X.shape[1], source))
-        if codes:
-            X = X.toarray() if scipy.sparse.issparse(X) else X.copy()
-            for column, ours in codes.items():
-                X[:, column] = _recoded(X[:, column], ours, stream.feature_names[column], source)
-        yield X if target is None else moved(X, target, features.n_features)
+
+    def read(size: int) -> Iterator[Batch]:
+        for X, Y in stream.batches(size):
+            if is_missing and not scipy.sparse.issparse(X):
+                raise DataFormatError(_other_number(features, X.shape[1], source))
+            if codes:
+                X = X.toarray() if scipy.sparse.issparse(X) else X.copy()
+                for column, ours in codes.items():
+                    X[:, column] = _recoded(X[:, column], ours, stream.feature_names[column], source)
+            yield (X if target is None else moved(X, target, features.n_features)), Y
+
+    texts = {column: tuple(values) for column, values in features.texts.items()}
+    mask = nominal_mask(features.n_features, texts)
+    return FileStream(stream.name, own, stream.label_names, mask, read, texts)
 
 
-def _values_of(features: Features, source: str) -> dict[str, Any]:
-    """Return the option that reads a table with the codes of the model; other formats have none."""
-    if features.names is None or not features.texts or not is_table(Path(source)):
+def _with_values(features: Features, stream: Stream, source: str) -> Features:
+    """Return the features with the nominal values of a further file; refuse other columns."""
+    given, own = _columns(features, stream.feature_names, source)
+    known = columns_among(given, own)
+    if (known < 0).any():
+        raise DataFormatError(
+            f"{source} must have the columns {features.whose} and no others, got {given[int(np.argmin(known))]!r}: "
+            "leave it out, or add it to all files."
+        )
+    texts = dict(features.texts)
+    for column, values in getattr(stream, "nominal_values", {}).items():
+        if (ours := texts.get(int(known[column]))) is not None:
+            texts[int(known[column])] = list(dict.fromkeys([*ours, *values]))
+    features = features._replace(texts=texts)
+    # Refuses columns that are nominal in one and numbers in the other.
+    _other_codes(features, stream, given, own, source)
+    return features
+
+
+def _with_numbers(features: Features, given: NumberedNames, *, may_begin_lower: bool) -> Features:
+    """Return numbered features with the numbers of a further file; the columns of a model must stay where they are."""
+    names = features.names
+    if names is None:
+        return features._replace(n_features=max(features.n_features, len(given)))
+    first, last = (int(name[1:]) for name in (names[0], names[-1]))
+    if may_begin_lower:
+        first = min(first, given.first)
+    length = max(last + 1, given.first + len(given)) - first
+    return features._replace(n_features=length, names=NumberedNames("x", first, length))
+
+
+def _table_texts(features: Features, source: str) -> dict[str, list[str]]:
+    """Return the texts of nominal features by name, with which tables can be read; nothing for other formats."""
+    if features.names is None or not is_table(Path(source)):
         return {}
-    return {"values": {features.names[column]: texts for column, texts in features.texts.items()}}
+    return {features.names[column]: texts for column, texts in features.texts.items()}
 
 
 def _columns(features: Features, given: Sequence[str], source: str) -> tuple[Sequence[str], Sequence[str]]:
@@ -97,21 +183,22 @@ def _columns(features: Features, given: Sequence[str], source: str) -> tuple[Seq
     missing = [name for name in features.names if name not in there]
     if missing and (not are_numbers or len(missing) == len(features.names)):
         more = f" (and {len(missing) - 1} more are missing)" if len(missing) > 1 else ""
-        raise DataFormatError(
-            f"{source} must have the columns that the model has learned, but there is no {missing[0]!r}{more}."
-        )
+        raise DataFormatError(f"{source} must have the columns {features.whose}, but there is no {missing[0]!r}{more}.")
     return given, features.names
 
 
 def _other_number(features: Features, n_given: int, source: str) -> str:
-    return f"{source} must have the model's {features.n_features} features, got {n_given} features."
+    return f"{source} must have the {features.n_features} features {features.whose}, got {n_given} features."
 
 
 def _other_codes(
-    features: Features, stream: Any, columns: Mapping[str, int], own: Sequence[str], source: str
+    features: Features, stream: Any, names: Sequence[str], own: Sequence[str], source: str
 ) -> dict[int, FloatArray]:
     """Return for nominal columns whose codes differ the model's code of each code of the file, NaN for none."""
     given: Mapping[int, Sequence[str]] = getattr(stream, "nominal_values", {})
+    if not given and not features.texts:
+        return {}
+    columns = dict(zip(names, range(len(names)), strict=True))
     codes: dict[int, FloatArray] = {}
     for feature, name in enumerate(own):
         column = columns.get(name, -1)
@@ -123,8 +210,8 @@ def _other_codes(
         if ours is None or (column not in given and texts != ours):
             what = ("numbers", "nominal") if ours is None else ("nominal", "numbers")
             raise DataFormatError(
-                f"{source}: column {stream.feature_names[column]!r} must be {what[0]}, as the model has learned it, "
-                f"got {what[1]}."
+                f"{source}: column {stream.feature_names[column]!r} must be {what[0]}, as among the columns "
+                f"{features.whose}, got {what[1]}."
             )
         if texts != ours:
             number = {text: float(code) for code, text in enumerate(ours)}
@@ -141,7 +228,7 @@ def _recoded(values: FloatArray, codes: FloatArray, name: str, source: str) -> F
     return np.where(missing, np.nan, recoded)
 
 
-def _are_numbered(names: list[str]) -> bool:
+def _are_numbered(names: Sequence[str]) -> bool:
     """Return whether names are only numbers of features, x1, x2 and so on, as in svmlight files."""
     first = names[0][1:] if names and names[0].startswith("x") else ""
     return first in ("0", "1") and names[-1] == f"x{int(first) + len(names) - 1}"
@@ -168,7 +255,7 @@ def text_rows(lines: Iterable[str], features: Features, batch_size: int, delimit
 def _csv_rows(rows: Iterable[tuple[Location, list[str]]], features: Features) -> Iterator[FloatArray]:
     order: list[int] | None = None
     for number, (location, cells) in enumerate(rows):
-        if number == 0 and not any(map(_is_number, cells)):
+        if number == 0 and _may_be_header(cells, features):
             order = _header_order([cell.strip() for cell in cells], features, location)
             if order is not None:
                 continue
@@ -179,6 +266,13 @@ def _csv_rows(rows: Iterable[tuple[Location, list[str]]], features: Features) ->
         except ValueError:
             raise location.error(f"a cell is not a finite number: {','.join(cells)[:80]!r}") from None
         yield _checked_length(values, features, location)
+
+
+def _may_be_header(cells: list[str], features: Features) -> bool:
+    """Return whether cells have no number among them, or one that is the name of a feature, as all others."""
+    are_numbers = [_is_number(cell.strip()) for cell in cells]
+    has_all = features.names is not None and set(features.names).issubset(cell.strip() for cell in cells)
+    return not any(are_numbers) or (has_all and not all(are_numbers))
 
 
 def _is_number(cell: str) -> bool:
