@@ -165,7 +165,11 @@ def test_no_row_that_counts_and_rows_that_count_too_much(rows):
         LabelRaceClassifier().fit(X, Y, sample_weight=np.full(80, 1e200))
 
 
-@pytest.mark.parametrize("form", [list, pd.Series, np.float32, lambda weights: weights.astype(object)], ids=str)
+@pytest.mark.parametrize(
+    "form",
+    [list, pd.Series, np.float32, lambda weights: weights.astype(object)],
+    ids=["list", "series", "float32", "object"],
+)
 def test_forms_of_weights(form, rows):
     X, Y, weights = rows
     assert_same(learn(make("obr"), X, Y, weights, 1), make("obr").fit(X, Y, sample_weight=form(weights)))
