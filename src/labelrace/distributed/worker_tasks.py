@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     batch_size: int  # rows learned at once
     labels: Any  # as for `labelrace.streams.open_stream`
     n_held_out: int  # rows of a share that are set aside
+    is_alone: bool = False  # whether the share is the only one of its round
 
 
 class Start(NamedTuple):
@@ -51,6 +52,7 @@ class Share(NamedTuple):
     # Sum of the F1 of rows that the start predicted before they were learned, and their number.
     sum_f1: float
     n_tested: int
+    model: Any = None  # what a share that is alone has become, where models are not sums
 
 
 def begin(model: Any, pieces: list[Any], settings: Settings) -> Start:
@@ -65,7 +67,9 @@ def begin(model: Any, pieces: list[Any], settings: Settings) -> Start:
     tried = model if trial is None else trial
     is_sums = tried.is_fitted and merging.is_exact(tried)
     every = itertools.chain([] if first is None else [first], numbered)
-    groups = batches.groups(every, 1 if is_sums else settings.batch_size)
+    # The fewest pieces that have a batch: rows that one pass begins with choose the same penalty.
+    most = 1 if first is None or is_sums else settings.batch_size + batches.n_rows(first[1]) - 1
+    groups = batches.groups(every, most)
     model = copy.copy(model)
     while not merging.is_ready(model) and (group := next(groups, None)):
         batch = batches.stack([batch for _, batch in group])
@@ -101,6 +105,8 @@ def _batches(piece: Any, settings: Settings, as_tables: bool) -> Iterator[Batch]
 def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Share:
     """Learn a share from a start, but for some rows, evenly spread, which are predicted and set aside.
 
+    A share that is alone need not be joined: its rows are predicted, and learned like all others.
+
     Parameters
     ----------
     start : Start
@@ -112,8 +118,9 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Sh
     """
     model, as_tables = start.model, isinstance(start.model, Tagger)
     # Models that are not sums gain from rows that are learned together, and need some to be joined by.
-    holds_out = not merging.is_exact(model)
-    share, rows, n_held_out = merging.start(model), 0, 0
+    is_exact = merging.is_exact(model)
+    holds_out = not is_exact and not settings.is_alone
+    share, rows, n_held_out = merging.start(model) if is_exact or holds_out else copy.copy(model), 0, 0
     results, held_out, touched = list[float](), list[Batch](), list[IntArray]()
     numbered = (
         (number, batch)
@@ -123,7 +130,7 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Sh
     with warnings.catch_warnings():
         # Each share would say again what was said of the first rows.
         warnings.simplefilter("ignore", UserWarning)
-        for group in batches.groups(numbered, settings.batch_size if holds_out else 1):
+        for group in batches.groups(numbered, 1 if is_exact else settings.batch_size):
             batch = batches.stack([batch for _, batch in group])
             n = batches.n_rows(batch)
             n_tested = min(settings.n_held_out - n_held_out, max(1, n // 4))
@@ -140,6 +147,10 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings) -> Sh
                 rows += n
                 features = batches.touched_features(batch)
                 touched += [] if features is None else [features]
+    if settings.is_alone and not is_exact:
+        # Labels may be compressed by now.
+        merging.refuse(share)
+        return Share(None, (), rows, float(sum(results)), len(results), share)
     gain = merging.gain(model, share, np.unique(np.concatenate(touched)) if touched else None) if rows else None
     return Share(gain, tuple(held_out), rows, float(sum(results)), len(results))
 
@@ -171,7 +182,9 @@ def join(start: Start, *shares: Share) -> Start:
     held_out = list(total.held_out)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        if total.gain is None:
+        if total.model is not None:
+            model = total.model
+        elif total.gain is None:
             model = functools.reduce(_learn_copy, held_out, copy.copy(start.model))
         else:
             model = merging.join(start.model, total.gain, *(batches.stack(held_out) if held_out else ()))
