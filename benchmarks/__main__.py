@@ -17,6 +17,7 @@ import typer
 
 from benchmarks import (
     batch,
+    disturbance,
     extreme,
     methods,
     paper,
@@ -50,6 +51,7 @@ for command in (
     tags.tags,
     search.search,
     unseen.unseen,
+    disturbance.disturbance,
     pictures.pictures,
     rivals.rivals,
 ):

@@ -6,11 +6,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
-from benchmarks import extreme, search, speed, walk
+from benchmarks import disturbance, extreme, search, speed, walk
 from benchmarks.__main__ import app
 from benchmarks.extreme import zipf_stream
+from labelrace.streams.synthetic import SyntheticStream
 
 
 @pytest.fixture
@@ -110,3 +112,30 @@ def test_every_part_that_the_search_takes_away_is_there():
 def test_an_unknown_part_of_speed_is_refused():
     with pytest.raises(ValueError, match="'nothing'"):
         speed.speed("nothing")
+
+
+def test_odd_rows_are_of_their_kind():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(400, 6)), csr_array((rng.random((400, 5)) < [0.5, 0.3, 0.2, 0.05, 0.1]).astype(float))
+    rows = {kind: disturbance.odd_rows(kind, X, Y, 80, np.random.default_rng(1)) for kind in disturbance.KINDS}
+    assert all(x.shape == (80, 6) and y.shape == (80, 5) for x, y in rows.values())
+    mixed, other, none, topic = rows.values()
+    # The same rows, with labels of one another, or with columns in another order.
+    np.testing.assert_array_equal(mixed[0], none[0])
+    assert not np.array_equal(mixed[0], other[0])
+    np.testing.assert_array_equal(np.sort(mixed[0], axis=1), np.sort(other[0], axis=1))
+    assert none[1].sum() == 0
+    # The label that about as many rows have is in all of them.
+    assert topic[1].toarray()[:, 2].all()
+
+
+def test_disturbances_are_told_for_both_models():
+    stream = SyntheticStream(n_rows=1700, n_features=8, n_labels=5, seed=1)
+    [(X, Y)] = stream.batches(1700)
+    records = list(disturbance.disturbed(disturbance.Disturbed("tiny", X, Y, 100)))
+    assert [record["method"] for record in records[:4]] == [f"{kind}, race" for kind in disturbance.KINDS]
+    assert len(records) == 8
+    assert all(record["alarms"] == record["drifts"] == 0 for record in records[4:])
+    # Without labels for a while, the first batch after them is predicted worst.
+    lost = records[2]
+    assert lost["lost_0"] > 0.2 > lost["lost_3"]

@@ -11,10 +11,11 @@ from scipy.sparse import csr_array
 
 import labelrace
 from labelrace.base.sparse import dense
-from labelrace.distributed import evaluate, fit, predict
+from labelrace.distributed import evaluate, fit, predict, worker_tasks
 from labelrace.distributed.cluster import connect
 from labelrace.distributed.fitting import plan
 from labelrace.distributed.sources import FilePiece, pieces_of
+from labelrace.distributed.worker_tasks import Settings
 from labelrace.exceptions import DataFormatError, DistributedError, MergeError
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate as measured
@@ -118,6 +119,47 @@ def test_the_default_comes_close_and_is_the_same_on_one_worker_and_on_two(client
     # It goes on from what it knows.
     fit(model, PARTS[150:], client=client, rounds=1, shares=2)
     assert model._fitted.state.learners.rows == 4000
+
+
+def test_a_share_that_is_alone_is_one_pass():
+    """Nothing is held out, and nothing joined: the model is the one that learned the same batches, to the bit."""
+    batches = [(WHOLE[0][a:b], csr_array(WHOLE[1][a:b])) for a, b in ((0, 600), (600, 900), (900, 1200), (1200, 2000))]
+    settings = Settings(batch_size=500, labels=None, n_held_out=200, is_alone=True)
+    start = worker_tasks.begin(labelrace.LabelRaceClassifier(random_state=0), batches[:1], settings)
+    share = worker_tasks.learn(start, 1, batches[1:], settings)
+    joint = worker_tasks.join(start, share)
+    sizes = [500, 100, 300, 300, 500, 300]
+    cuts = [(WHOLE[0][end - n : end], WHOLE[1][end - n : end]) for n, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    expected = sequential(labelrace.LabelRaceClassifier(random_state=0), [_stacked(cuts[:2]), *cuts[2:]])
+    np.testing.assert_array_equal(joint.model.decision_function(WHOLE[0]), expected.decision_function(WHOLE[0]))
+    np.testing.assert_array_equal(dense(joint.model.predict(WHOLE[0])), dense(expected.predict(WHOLE[0])))
+    assert joint.rows == expected._fitted.state.learners.rows == 2000
+    assert joint.n_tested == 200
+    # The start is as it was.
+    assert start.model._fitted.state.learners.rows == 600
+
+
+def test_a_share_that_is_alone_and_outgrows_its_memory_is_refused():
+    settings = Settings(batch_size=500, labels=None, n_held_out=200, is_alone=True)
+    X, names = WHOLE[0], np.array([f"label {number}" for number in range(12)])
+    sets = [{*names[row > 0]} for row in WHOLE[1]]
+    few = [labels & {*names[:6]} for labels in sets]
+    model = labelrace.LabelRaceClassifier(random_state=0, max_memory=4 * 150 * 8)
+    start = worker_tasks.begin(model, [(X[:600], few[:600])], settings)
+    with pytest.raises(MergeError, match="labels are compressed"):
+        worker_tasks.learn(start, 1, [(X[600:1200], sets[600:1200])], settings)
+
+
+def test_the_first_rows_are_a_batch_at_least():
+    """Of pieces of more than half a batch, two are learned together: with one, the start would be a poor one."""
+    pieces = [(WHOLE[0][a : a + 280], csr_array(WHOLE[1][a : a + 280])) for a in range(0, 1120, 280)]
+    start = worker_tasks.begin(labelrace.LabelRaceClassifier(random_state=0), pieces, Settings(500, None, 200))
+    assert start.rows == 560
+    assert start.known_batches == (1, 1, 0, 0)
+
+
+def _stacked(parts):
+    return tuple(np.vstack(each) for each in zip(*parts, strict=True))
 
 
 def test_an_interrupt_leaves_the_rounds_that_were_merged(client):

@@ -2,8 +2,9 @@
 
 The pieces of a source, in their order, are cut into rounds and each round into shares. All shares of a round start from
 the same model; what they gain is added in a tree, in their order, and joined with the start to the model that the next
-round starts from. All of that is fixed by the data and by the parameters, and every task is a function of its
-arguments: two runs give the same bits, on one worker or on a thousand, whichever of them die.
+round starts from. A share that is alone in its round is that model. All of that is fixed by the data and by the
+parameters, and every task is a function of its arguments: two runs give the same bits, on one worker or on a thousand,
+whichever of them die.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _OTHER_ROUNDS = 8
 # Rows set aside in a round.
 _HELD_OUT = 200
 # Minimum number of rows of a share, for models that are not sums: fewer are learned less exactly than together.
-_FEWEST_ROWS = 125
+_FEWEST_ROWS = 250
 # The first rows are among this many pieces, or more if these have fewer rows.
 _FIRST_PIECES = 16
 _FIRST_ROWS = 1000
@@ -82,8 +83,8 @@ def plan(n_pieces: int, rounds: int, shares: int | None, n_rows: int | None = No
     [[range(0, 1)], [range(1, 2), range(2, 4)]]
     >>> [len(each) for each in plan(1000, rounds=16, shares=None)]
     [9, 18, 36, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62]
-    >>> [len(each) for each in plan(30, rounds=8, shares=8, n_rows=3000)]
-    [1, 3, 3, 3, 3, 3, 3]
+    >>> [len(each) for each in plan(30, rounds=4, shares=8, n_rows=3000)]
+    [2, 3, 3, 3]
     """
     wanted = min(max(n_pieces // rounds, _FEWEST_SHARES), _MOST_SHARES) if shares is None else shares
     enough = n_pieces if n_rows is None else n_rows // _FEWEST_ROWS
@@ -137,7 +138,7 @@ def fit(
         one pass over all rows.
     shares : int, default=None
         Maximum number of shares of a round; by default 8 to 64, by the number of pieces. No more workers than these are
-        busy. Of models that are not sums a share has 125 rows or more, where the number of rows is known beforehand.
+        busy. Of models that are not sums a share has 250 rows or more, where the number of rows is known beforehand.
     batch_size : int, default=500
         Rows learned at once.
     labels : label source, default=None
@@ -301,7 +302,8 @@ class _Rounds:
 
     def _submit(self, start: Any, ranges: list[range]) -> _Submitted:
         """Submit a round: shares, the tree, and the joint model."""
-        settings = self._settings._replace(n_held_out=max(1, -(-self._settings.n_held_out // len(ranges))))
+        n_held_out = max(1, -(-self._settings.n_held_out // len(ranges)))
+        settings = self._settings._replace(n_held_out=n_held_out, is_alone=len(ranges) == 1)
         # Names of its own: Dask lets tasks wait for whoever is free only where those of a name need few others.
         name, submit = uuid.uuid4().hex, self._client.submit
         shares = [

@@ -30,6 +30,7 @@ class Settings(NamedTuple):
     batch_size: int  # rows learned at once
     labels: Any  # as for `labelrace.streams.open_stream`
     n_held_out: int  # rows of a share that are set aside
+    is_alone: bool = False  # whether the share is the only one of its round
 
 
 class Start(NamedTuple):
@@ -52,6 +53,7 @@ class Share(NamedTuple):
     # Sum of the F1 of rows that the start predicted before they were learned, and their number.
     sum_f1: float
     n_tested: int
+    model: Any = None  # what a share that is alone has become, where models are not sums
 
 
 def begin(model: Any, pieces: list[Any], settings: Settings, features: Features | None = None) -> Start:
@@ -68,7 +70,9 @@ def begin(model: Any, pieces: list[Any], settings: Settings, features: Features 
     tried = model if trial is None else trial
     is_sums = tried.is_fitted and merging.is_exact(tried)
     every = itertools.chain([] if first is None else [first], numbered)
-    groups = batches.groups(every, 1 if is_sums else settings.batch_size)
+    # The fewest pieces that have a batch: rows that one pass begins with choose the same penalty.
+    most = 1 if first is None or is_sums else settings.batch_size + batches.n_rows(first[1]) - 1
+    groups = batches.groups(every, most)
     model = copy.copy(model)
     while not merging.is_ready(model) and (group := next(groups, None)):
         batch = batches.stack([batch for _, batch in group])
@@ -107,6 +111,8 @@ def _batches(model: Any, piece: Any, settings: Settings, features: Features | No
 def learn(start: Start, first: int, pieces: list[Any], settings: Settings, features: Features | None = None) -> Share:
     """Learn a share from a start, but for some rows, evenly spread, which are predicted and set aside.
 
+    A share that is alone need not be joined: its rows are predicted, and learned like all others.
+
     Parameters
     ----------
     start : Start
@@ -120,8 +126,9 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings, featu
     """
     model = start.model
     # Models that are not sums gain from rows that are learned together, and need some to be joined by.
-    holds_out = not merging.is_exact(model)
-    share, rows, n_held_out = merging.start(model), 0, 0
+    is_exact = merging.is_exact(model)
+    holds_out = not is_exact and not settings.is_alone
+    share, rows, n_held_out = merging.start(model) if is_exact or holds_out else copy.copy(model), 0, 0
     results, held_out, touched = list[float](), list[Batch](), list[IntArray]()
     numbered = (
         (number, batch)
@@ -131,7 +138,7 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings, featu
     with warnings.catch_warnings():
         # Each share would say again what was said of the first rows.
         warnings.simplefilter("ignore", UserWarning)
-        for group in batches.groups(numbered, settings.batch_size if holds_out else 1):
+        for group in batches.groups(numbered, 1 if is_exact else settings.batch_size):
             batch = batches.stack([batch for _, batch in group])
             n = batches.n_rows(batch)
             n_tested = min(settings.n_held_out - n_held_out, max(1, n // 4))
@@ -150,6 +157,10 @@ def learn(start: Start, first: int, pieces: list[Any], settings: Settings, featu
                 rows += n
                 columns = batches.touched_features(batch)
                 touched += [] if columns is None else [columns]
+    if settings.is_alone and not is_exact:
+        # Labels may be compressed by now.
+        merging.refuse(share)
+        return Share(None, (), rows, float(sum(results)), len(results), share)
     gain = merging.gain(model, share, np.unique(np.concatenate(touched)) if touched else None) if rows else None
     return Share(gain, tuple(held_out), rows, float(sum(results)), len(results))
 
@@ -181,7 +192,9 @@ def join(start: Start, *shares: Share) -> Start:
     held_out = list(total.held_out)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        if total.gain is None:
+        if total.model is not None:
+            model = total.model
+        elif total.gain is None:
             model = functools.reduce(_learn_copy, held_out, copy.copy(start.model))
         else:
             model = merging.join(start.model, total.gain, *(batches.stack(held_out) if held_out else ()))
