@@ -63,6 +63,8 @@ def as_text(value: Any) -> str:
         return value.decode("utf-8", "replace")
     if isinstance(value, (list, tuple)):
         return " ".join(map(as_text, value))
+    if isinstance(value, (set, frozenset)):
+        return " ".join(sorted(map(as_text, value)))
     return str(value)
 
 

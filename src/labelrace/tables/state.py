@@ -88,7 +88,8 @@ class TaggerState(NamedTuple):
         """Count how well rows were predicted, and return the new state."""
         counts = dict(self.counts)
         for one, two in zip(true, predicted, strict=True):
-            for tag in one | two:
+            # In order, as that of a set differs from run to run.
+            for tag in sorted(one | two):
                 added = TagCounts(0, tag in one, tag in two, tag in one and tag in two)
                 counts[tag] = counts.get(tag, TagCounts()).plus(added)
         sum_f1 = self.sum_f1 + sum(f1(one, two) for one, two in zip(true, predicted, strict=True))
@@ -98,7 +99,7 @@ class TaggerState(NamedTuple):
         """Count the tags of rows that were learned, and return the new state."""
         counts = dict(self.counts)
         for tags in true:
-            for tag in tags:
+            for tag in sorted(tags):
                 counts[tag] = counts.get(tag, TagCounts()).plus(TagCounts(1))
         return self._replace(counts=counts, n_rows=self.n_rows + len(true))
 
