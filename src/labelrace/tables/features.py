@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, NamedTuple, Self
 
@@ -42,6 +42,15 @@ class FeatureState(NamedTuple):
     columns: tuple[Column, ...]  # the kind of each column, in the order of the first table
     moments: dict[str, Moments]  # those of the columns of numbers, by name
     vocabulary: Vocabulary  # the columns of the matrix that words and values have
+
+
+class Update(NamedTuple):
+    """What a further table changes."""
+
+    state: FeatureState  # what is known after it
+    matrix: SparseMatrix
+    reused: IntArray  # columns that were taken from other words
+    as_before: Callable[[], SparseMatrix]  # makes the matrix that `transform` makes before the table is learned
 
 
 def since(start: FeatureState, end: FeatureState) -> FeatureState:
@@ -158,21 +167,22 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         -------
         self
         """
-        self._state, _, _ = self.update(None, X)
+        self._state = self.update(None, X).state
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a further table; see `fit`."""
-        self._state, _, _ = self.update(getattr(self, "_state", None), X)
+        self._state = self.update(getattr(self, "_state", None), X).state
         return self
 
     def partial_fit_transform(self, X: Any, y: Any = None) -> SparseMatrix:
         """Learn from a further table and return its matrix, with words weighted by the rows before it."""
-        self._state, matrix, _ = self.update(getattr(self, "_state", None), X)
-        return matrix
+        update = self.update(getattr(self, "_state", None), X)
+        self._state = update.state
+        return update.matrix
 
-    def update(self, state: FeatureState | None, X: Any) -> tuple[FeatureState, SparseMatrix, IntArray]:
-        """Return the state after a table, its matrix, and the columns that were taken from other words.
+    def update(self, state: FeatureState | None, X: Any) -> Update:
+        """Return the state after a table, and its matrix.
 
         Nothing is assigned: the caller does that with `restore` when nothing else can fail.
         """
@@ -202,7 +212,13 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         keys = _keys(blocks, self.min_rows)
         known, positions, reused = vocabulary.learn(state.vocabulary, keys, table.n_rows, self.max_features)
         matrix = _assemble(blocks, known, positions, keys.rows, table.n_rows)
-        return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
+
+        def as_before() -> SparseMatrix:
+            # The blocks are the same, unless the batch has settled how to read them.
+            is_settled = columns == state.columns and all(state.moments.get(name) == scales[name] for name in scales)
+            return _known_words(blocks, state.vocabulary, table.n_rows) if is_settled else self._transform(state, table)
+
+        return Update(FeatureState(columns, {**state.moments, **moments}, known), matrix, reused, as_before)
 
     def _detect_columns(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
@@ -231,11 +247,11 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         -------
         (n, m) sparse array in compressed rows
         """
-        state = self.state
-        table = self._checked_table(X, state)
+        return self._transform(self.state, self._checked_table(X, self.state))
+
+    def _transform(self, state: FeatureState, table: Table) -> SparseMatrix:
         blocks = self._blocks(state.columns, state.moments, table, self._encode_columns(state.columns, table))
-        positions = vocabulary.find(state.vocabulary, _keys(blocks, 1).hashes)
-        return _assemble(blocks, state.vocabulary, positions, None, table.n_rows)
+        return _known_words(blocks, state.vocabulary, table.n_rows)
 
     def _encode_columns(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
         """Return the blocks of the columns that have an encoder."""
@@ -375,6 +391,11 @@ def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
         np.concatenate(rows),
         np.concatenate([np.full(len(block.names), float(min_rows or block.min_rows)) for block in blocks]),
     )
+
+
+def _known_words(blocks: list[Block], known: Vocabulary, n_rows: int) -> SparseMatrix:
+    """Assemble the blocks with the words that a vocabulary knows."""
+    return _assemble(blocks, known, vocabulary.find(known, _keys(blocks, 1).hashes), None, n_rows)
 
 
 def _assemble(
