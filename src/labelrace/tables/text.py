@@ -26,8 +26,16 @@ MAX_CHARACTERS = 2**17
 # Han and kana: each character is a word.
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_SINGLE}]|[^\W{_SINGLE}]{{2,}}")
-_TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]*>", re.DOTALL)
-_INVISIBLE = re.compile(r"<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+# What is not visible up to its end, and these ends.
+_INVISIBLE = re.compile(r"<(!--|script\b|style\b)", re.IGNORECASE)
+_ENDS = {
+    "!--": re.compile("-->"),
+    "script": re.compile(r"</script\s*>", re.IGNORECASE),
+    "style": re.compile(r"</style\s*>", re.IGNORECASE),
+}
+# Numbers of characters that do not exist; Python refuses to read very long ones.
+_NO_CHARACTER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{8,});?")
 # Common elements of texts; a text such as "a <b" or "<name>" is not HTML.
 _ELEMENT = re.compile(
     r"</?(?:p|div|span|br|hr|b|i|u|em|strong|a|ul|ol|li|h[1-6]|table|tr|td|th|code|pre|img|blockquote|body|html|font)"
@@ -67,10 +75,25 @@ def strip_html(text: str) -> str:
     ['Fish', '&', 'chips']
     """
     if "<" in text:
-        if "<s" in text or "<S" in text:
-            text = _INVISIBLE.sub(" ", text)
-        text = _TAG.sub(" ", text)
-    return html.unescape(text) if "&" in text else text
+        text = _TAG.sub(" ", _without_invisible(text))
+    return html.unescape(_NO_CHARACTER.sub("\ufffd", text)) if "&" in text else text
+
+
+def _without_invisible(text: str) -> str:
+    """Remove comments, scripts and styles, in one pass; what does not end is left."""
+    parts, start, position, endless = list[str](), 0, 0, set[str]()
+    while found := _INVISIBLE.search(text, position):
+        position, what = found.end(), found[1].lower()
+        # What has no end here has none further on: looking again would take the square of the time.
+        if what in endless:
+            continue
+        end = _ENDS[what].search(text, position)
+        if end is None:
+            endless.add(what)
+        else:
+            parts.append(text[start : found.start()])
+            start = position = end.end()
+    return " ".join([*parts, text[start:]])
 
 
 def count_words(texts: Sequence[str], *, is_html: bool = False) -> WordCounts:
