@@ -10,6 +10,7 @@ import ast
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Any, TypeAlias
@@ -66,6 +67,17 @@ def as_text(value: Any) -> str:
     if isinstance(value, (set, frozenset)):
         return " ".join(sorted(map(as_text, value)))
     return str(value)
+
+
+def as_name(value: Any) -> str:
+    r"""Write a tag, or a value of a category or a list, as the one text that stands for it: in Unicode's form NFC.
+
+    Examples
+    --------
+    >>> as_name(" Cafe\u0301 ") == "Caf\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", as_text(value).strip())
 
 
 def as_texts(cells: Cells) -> list[str]:
@@ -190,7 +202,7 @@ def _list(cell: Any, separator: str | None) -> list[str]:
             items = [text]
         else:
             items = text.split() if separator.isspace() and separator != "\t" else text.split(separator)
-    return list(dict.fromkeys(name for item in items if not is_missing(item) and (name := as_text(item).strip())))
+    return list(dict.fromkeys(name for item in items if not is_missing(item) and (name := as_name(item))))
 
 
 def _python_list(text: str) -> Any:

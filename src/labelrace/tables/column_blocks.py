@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.tables.cells import COLLECTIONS, Cells, as_dates, as_lists, as_numbers, as_texts, filled
+from labelrace.tables.cells import COLLECTIONS, Cells, as_dates, as_lists, as_name, as_numbers, as_texts, filled
 from labelrace.tables.column_kinds import Column
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
@@ -66,7 +66,7 @@ def _text(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 
 
 def _category(column: Column, cells: Cells) -> tuple[Block, list[int]]:
-    texts = [text.strip() for text in as_texts(cells)]
+    texts = list(map(as_name, as_texts(cells)))
     if column.kind == "boolean":
         texts = [text.lower() for text in texts]
     counts, values = count_items([[text] if text else [] for text in texts])

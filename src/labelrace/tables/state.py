@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
+from labelrace.tables.cells import as_name
 from labelrace.tables.features import FeatureState, TableFeatures
 from labelrace.typing import SparseMatrix
 
@@ -113,7 +114,8 @@ class TaggerState(NamedTuple):
     def check_tags(self, tags: Iterable[str]) -> list[str]:
         """Return the tags as a list; raise ValueError if one is not known."""
         is_list = isinstance(tags, Iterable) and not isinstance(tags, str)
-        listed = list(dict.fromkeys(tag if isinstance(tag, str) else repr(tag) for tag in tags)) if is_list else []
+        named = (as_name(tag) if isinstance(tag, str) else repr(tag) for tag in tags) if is_list else ()
+        listed = list(dict.fromkeys(named))
         unknown = [tag for tag in listed if tag not in self.counts]
         if unknown or not listed:
             raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
@@ -192,7 +194,7 @@ class Known(NamedTuple):
             tags = sorted(self.predict(row)[0]) or [tag for tag, _ in self.predict_top(row, _EXPLAINED)[0]]
         names, words = self.state.names, self.state.features.vocabulary.names
         explained = {}
-        for tag in tags:
+        for tag in map(as_name, tags):
             labels = [label for label in own_labels if names.current([label]) == {tag}]
             if not labels:
                 raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
@@ -202,6 +204,8 @@ class Known(NamedTuple):
 
     def rename_tags(self, names: Mapping[str, str]) -> Known:
         """Rename tags, also in the model."""
+        if isinstance(names, Mapping) and all(isinstance(name, str) for name in (*names, *names.values())):
+            names = {as_name(old): as_name(new) for old, new in names.items()}
         changed, model = self.state.rename_tags(names), copy.copy(self.model)
         # Tags that others were merged into may have no label in the model.
         labels = set(model.label_names_)
@@ -213,6 +217,7 @@ class Known(NamedTuple):
         listed = self.state.check_tags(tags)
         if not isinstance(into, str):
             raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
+        into = as_name(into)
         known = self if into in self.state.counts else self.rename_tags({listed[0]: into})
         present = [tag for tag in listed if tag in known.state.counts]
         return known._replace(state=known.state.merge_tags(present, into))
