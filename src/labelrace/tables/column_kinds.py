@@ -127,9 +127,14 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
         return column._replace(
             pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
         )
-    if kind == "list":
-        return column._replace(separator=find_separator(sample))
-    return column
+    return with_separator(column, sample) if kind == "list" else column
+
+
+def with_separator(column: Column, cells: Cells) -> Column:
+    """Detect the separator of a column of lists, if it is not known yet, from the cells that are texts."""
+    if column.kind != "list" or column.separator is not None:
+        return column
+    return column._replace(separator=find_separator([cell for cell in cells if isinstance(cell, str)]))
 
 
 def _kind(name: str, cells: Cells) -> str:

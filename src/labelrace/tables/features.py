@@ -30,7 +30,14 @@ from labelrace.tables.column_blocks import (
     moments_since,
     refuse_contradiction,
 )
-from labelrace.tables.column_kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
+from labelrace.tables.column_kinds import (
+    KINDS_BY_PARAMETER,
+    LEFT_OUT,
+    Column,
+    check_overrides,
+    column_of,
+    with_separator,
+)
 from labelrace.tables.read import Table, as_table
 from labelrace.tables.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
@@ -79,6 +86,8 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
                 f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
                 "other; say what it is (text=, category=, …), or let both start from one model."
             )
+        elif before.separator is None:
+            known[column.name] = before._replace(separator=column.separator)
     moments = {
         name: merge_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
         for name in {**one.moments, **other.moments}
@@ -193,8 +202,8 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         if state is None:
             state = self._detect_columns(table)
         columns = tuple(
-            column_of(column.name, _cells(table, column)) if column.kind == "empty" else column
-            for column in state.columns
+            column_of(column.name, cells) if column.kind == "empty" else with_separator(column, cells)
+            for column, cells in ((column, _cells(table, column)) for column in state.columns)
         )
         moments = {
             name: add_moments(state.moments.get(name, Moments()), table.columns[name])
@@ -214,9 +223,12 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         matrix = _assemble(blocks, known, positions, keys.rows, table.n_rows)
 
         def as_before() -> SparseMatrix:
-            # The blocks are the same, unless the batch has settled how to read them.
-            is_settled = columns == state.columns and all(state.moments.get(name) == scales[name] for name in scales)
-            return _known_words(blocks, state.vocabulary, table.n_rows) if is_settled else self._transform(state, table)
+            # The blocks are the same, unless this batch is the first with cells of some column.
+            is_new = [column.kind == "empty" for column in state.columns]
+            if not any(is_new) and all(state.moments.get(name) == scale for name, scale in scales.items()):
+                return _known_words(blocks, state.vocabulary, table.n_rows)
+            old = tuple(one if new else two for one, two, new in zip(state.columns, columns, is_new, strict=True))
+            return self._transform(state._replace(columns=old), table)
 
         return Update(FeatureState(columns, {**state.moments, **moments}, known), matrix, reused, as_before)
 
