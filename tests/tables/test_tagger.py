@@ -178,7 +178,7 @@ def test_merge(trained, tmp_path, into):
     merged = {"oven": into, "toaster": into}
     assert tagger.predict(NEW) == [{merged.get(tag, tag) for tag in tags} for tags in trained.predict(NEW)]
     assert tagger.tags_.keys() == {into, "fridge", "bill"}
-    assert tagger.tags_[into].rows == trained.tags_["oven"].rows + trained.tags_["toaster"].rows
+    assert tagger.tags_[into].rows == sum(not tags.isdisjoint({"oven", "toaster"}) for tags in sets(tickets(1000)))
     top = tagger.predict_top(NEW, 3)
     assert all({tag for tag, _ in row} == {into, "fridge", "bill"} for row in top)
     assert tagger.score(NEW) > 0.9
