@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from inspect import signature
 
 import numpy as np
 import pytest
 
+from labelrace import Tagger
 from labelrace.tables.column_blocks import Moments, make_block
 from labelrace.tables.column_kinds import KINDS, KINDS_BY_PARAMETER, LEFT_OUT, Column, column_of, find_separator
 from labelrace.tables.features import ColumnParameters
@@ -112,3 +114,30 @@ def test_every_kind_has_a_block_or_is_left_out():
 def test_columns_are_named_by_parameters():
     assert set(KINDS_BY_PARAMETER) <= set(signature(ColumnParameters).parameters)
     assert set(KINDS_BY_PARAMETER.values()) <= set(KINDS)
+
+
+def parts(n, form, seed):
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(n):
+        names = sorted(rng.choice(["door", "lamp", "fan", "grill"], rng.integers(1, 3), replace=False).tolist())
+        rows.append({"parts": form(names), "tags": [f"tag-{name}" for name in names]})
+    return rows
+
+
+def test_a_column_learned_from_lists_takes_texts_when_their_separator_is_known():
+    tagger = Tagger("tags", random_state=0).partial_fit(parts(500, list, 0))
+    assert tagger.columns_[0].kind == "list"
+    assert tagger.columns_[0].separator is None
+    for form in (list, set, json.dumps, str):
+        assert tagger.score(parts(200, form, 1)) > 0.99
+    for form in (";".join, ", ".join, " ".join):
+        with pytest.raises(ValueError, match=r"'parts' must hold lists, .* got the text '"):
+            tagger.predict(parts(200, form, 1))
+    assert tagger.predict([{"parts": "door"}]) == [{"tag-door"}]
+    predicted = tagger.prequential_fit(texts := parts(100, ";".join, 2))
+    assert predicted == [set(row["tags"]) for row in texts]
+    assert tagger.columns_[0].separator == ";"
+    lists = Tagger("tags", random_state=0).partial_fit(parts(500, list, 0)).partial_fit(parts(100, list, 2))
+    for form in (list, ";".join, json.dumps):
+        assert tagger.predict_top(parts(200, form, 1), 4) == lists.predict_top(parts(200, list, 1), 4)
+    assert lists.merge(tagger).columns_[0].separator == ";"

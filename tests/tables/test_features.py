@@ -121,7 +121,7 @@ def test_columns_of_words_long_unseen_are_used_again():
     features.partial_fit([{"body": "young"}])
     assert features.get_feature_names_out().tolist() == ["body: old", "body: ones"]
     features.partial_fit([{"body": "ones"}] * 1000)
-    state, X, reused = features.update(features.state, [{"body": "young ones"}])
+    state, X, reused, _ = features.update(features.state, [{"body": "young ones"}])
     assert state.vocabulary.names == ["body: young", "body: ones"]
     assert reused.tolist() == [0]
     assert X.shape == (1, 2)

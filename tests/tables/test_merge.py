@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from labelrace.exceptions import MergeError
 from labelrace.merging import add, gain, join, start
 from labelrace.streams.demo import demo_tickets
 from labelrace.tables import Tagger
+from labelrace.tables.state import MAX_SETS, add_sets
 
 ROWS = demo_tickets()[:2400]
 
@@ -46,3 +49,66 @@ def test_columns_that_hold_something_else():
     assert one.state is before
     with pytest.raises(MergeError, match="other must be a Tagger"):
         one.merge(None)
+
+
+@pytest.fixture(scope="module")
+def halves():
+    return [Tagger("tags", random_state=0).partial_fit(ROWS[i : i + 1200]) for i in (0, 1200)]
+
+
+def having(*tags):
+    return sum(not set(tags).isdisjoint(row["tags"]) for row in ROWS)
+
+
+@pytest.mark.parametrize("renamed", [0, 1])
+def test_tags_that_one_of_two_taggers_changed_are_changed_in_both(halves, renamed):
+    taggers = [copy.deepcopy(half) for half in halves]
+    taggers[renamed].rename_labels({"login": "access"}).merge_labels(["billing", "returns"], "money")
+    taggers[renamed].drop_labels(["search"])
+    merged = taggers[0].merge(taggers[1])
+    predicted = {tag for tags in merged.predict(ROWS) for tag in tags}
+    assert predicted == set(merged.tags_)
+    assert not predicted & {"login", "billing", "returns", "search"}
+    assert merged.tags_["access"].rows == having("login")
+    assert merged.tags_["money"].rows == having("billing", "returns")
+    # One label for a tag of both.
+    assert "login" not in merged.model_.label_names_
+    plain = copy.deepcopy(halves[0]).merge(halves[1])
+    names = merged.state.names
+    assert merged.predict(ROWS) == [names.current(tags) for tags in plain.predict(ROWS)]
+
+
+def test_rows_with_several_of_the_merged_tags_count_once(halves, tmp_path):
+    tagger = copy.deepcopy(halves[0]).partial_fit(ROWS[1200:])
+    tagger.save(tmp_path / "t.labelrace")
+    for one in (tagger, labelrace.load(tmp_path / "t.labelrace")):
+        one.merge_labels(["billing", "returns"], into="money")
+        assert one.tags_["money"].rows == having("billing", "returns")
+        one.drop_labels(["search"]).merge_labels(["money", "login", "mobile"], into="login")
+        assert one.tags_["login"].rows == having("billing", "returns", "login", "mobile")
+
+
+def test_a_name_that_was_dropped_or_merged_away_can_be_used_again(halves, tmp_path):
+    tagger = copy.deepcopy(halves[0])
+    before = tagger.predict_proba(ROWS[:50])
+    tagger.drop_labels(["login"]).rename_labels({"mobile": "login"})
+    tagger.merge_labels(["billing", "returns"], "money").rename_labels({"search": "returns"})
+    tagger.save(tmp_path / "t.labelrace")
+    for one in (tagger, labelrace.load(tmp_path / "t.labelrace")):
+        assert one.tags_["login"] == halves[0].tags_["mobile"]
+        for old, new in zip(before, one.predict_proba(ROWS[:50]), strict=True):
+            assert (new["login"], new["returns"]) == (old["mobile"], old["search"])
+            assert new["money"] == max(old["billing"], old["returns"])
+            assert new.keys() == one.tags_.keys()
+        # Rows with the name mean the tag that has it now.
+        n_rows = one.tags_["login"].rows
+        one.partial_fit([{**ROWS[0], "tags": ["login"]}])
+        assert one.tags_["login"].rows == n_rows + 1
+    tagger.drop_labels(["login"]).rename_labels({"money": "login"})
+    assert "login" in tagger.tags_
+
+
+def test_sets_of_tags_are_bounded():
+    sets = add_sets({("a", "b"): 5}, (((f"t{i}", f"u{i}"), 1) for i in range(MAX_SETS)))
+    assert len(sets) == MAX_SETS // 2
+    assert sets["a", "b"] == 5

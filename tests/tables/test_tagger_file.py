@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -84,3 +89,13 @@ def test_packed_weights_that_do_not_fit_are_refused(tmp_path, monkeypatch, part)
     model_file.write(tmp_path / "bad", header, tensors | {part: tensors[part][:-1]})
     with pytest.raises(ModelFileError, match="its weights do not fit"):
         labelrace.load(tmp_path / "bad")
+
+
+def test_the_order_of_sets_does_not_show_in_a_file(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in demo_tickets(120)))
+    command = [sys.executable, "-m", "labelrace", "train", rows, "--tags", "tags", "--seed", "0", "--batch-size", "60"]
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([*command, "-o", tmp_path / seed], check=True, capture_output=True, env=environment)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()

@@ -112,12 +112,16 @@ def label_rows(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[
 def tag_rows(tagger: Tagger, tables: Iterator[Table], *, top: int | None, as_csv: bool) -> Iterator[_Rows]:
     """Yield for each row of a batch its identifiers (or its number), tags and their probabilities."""
     from labelrace.tables import join_tags
-    from labelrace.tables.cells import as_texts
+    from labelrace.tables.cells import as_texts, one_form
 
     identifiers = [column.name for column in tagger.columns_ if column.kind == "identifier"]
     name, number = tagger.tags if isinstance(tagger.tags, str) else "tags", itertools.count()
     for table in tables:
-        ids = {column: as_texts(table.columns[column]) for column in identifiers if column in table.columns}
+        ids = {
+            column: list(map(one_form, as_texts(table.columns[column])))
+            for column in identifiers
+            if column in table.columns
+        }
         predicted = tagger.predict_scored(table) if top is None else map(dict, tagger.predict_top(table, top))
         rows = []
         for i, tags in enumerate(predicted):

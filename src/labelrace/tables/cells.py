@@ -1,7 +1,8 @@
 """The cells of a column as texts, numbers, dates and lists.
 
 A column is a list of Python values with None for missing ones, or an array of floats (NaN if missing), or an array of
-``datetime64``. What a column means is decided in `labelrace.tables.column_kinds`.
+``datetime64``. Whole numbers beyond 2⁵³ are Python's, as floats cannot tell them apart. What a column means is decided
+in `labelrace.tables.column_kinds`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import ast
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +32,7 @@ _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 # A number with a currency or a percent sign, or with commas between thousands.
 _FORMATTED = re.compile(r"(-?)[$€£¥]?\s?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?[%$€£¥]?")
+_WHOLE = re.compile(r"(-?\d+)\.0+")
 # Texts side by side, as arrays are printed; of such texts Python would make one.
 _TWO_TEXTS = re.compile(r"""["']\s+["']""")
 
@@ -57,20 +61,50 @@ def as_text(value: Any) -> str:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
+    if isinstance(value, (float, np.floating, Decimal)):
+        return one_form(str(value))
+    if isinstance(value, datetime | date | np.datetime64):
+        return str(value).replace("T", " ").removesuffix(" 00:00:00")
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, (list, tuple)):
         return " ".join(map(as_text, value))
+    if isinstance(value, (set, frozenset)):
+        return " ".join(sorted(map(as_text, value)))
     return str(value)
+
+
+def one_form(text: str) -> str:
+    """Write a whole number without a decimal point, and truths as JSON does; other texts stay as they are.
+
+    The same value is a whole number in one table, and 5.0 in another, where a cell of its column is missing.
+
+    Examples
+    --------
+    >>> one_form("5.0"), one_form("1.10"), one_form("007"), one_form("True")
+    ('5', '1.10', '007', 'true')
+    """
+    if whole := _WHOLE.fullmatch(text):
+        return whole[1] if whole[1] != "-0" else "0"
+    return text.lower() if text in ("True", "False") else text
+
+
+def as_name(value: Any) -> str:
+    r"""Write a tag, or a value of a category or a list, as the one text that stands for it: in Unicode's form NFC.
+
+    Examples
+    --------
+    >>> as_name(" Cafe\u0301 ") == "Caf\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", one_form(as_text(value).strip()))
 
 
 def as_texts(cells: Cells) -> list[str]:
     """Return the cells as texts, empty for missing ones."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind == "M":
-            return ["" if np.isnat(cell) else str(cell) for cell in cells]
+            return ["" if np.isnat(cell) else as_text(cell) for cell in cells]
         return ["" if math.isnan(cell) else as_text(cell) for cell in cells.tolist()]
     return ["" if cell is None else cell if isinstance(cell, str) else as_text(cell) for cell in cells]
 
@@ -188,7 +222,7 @@ def _list(cell: Any, separator: str | None) -> list[str]:
             items = [text]
         else:
             items = text.split() if separator.isspace() and separator != "\t" else text.split(separator)
-    return list(dict.fromkeys(name for item in items if not is_missing(item) and (name := as_text(item).strip())))
+    return list(dict.fromkeys(name for item in items if not is_missing(item) and (name := as_name(item))))
 
 
 def _python_list(text: str) -> Any:

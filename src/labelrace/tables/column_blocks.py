@@ -6,14 +6,25 @@ the matrix these are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from labelrace.tables.cells import COLLECTIONS, Cells, as_dates, as_lists, as_numbers, as_texts, filled
-from labelrace.tables.column_kinds import Column
+from labelrace.tables.cells import (
+    COLLECTIONS,
+    Cells,
+    as_dates,
+    as_lists,
+    as_name,
+    as_numbers,
+    as_texts,
+    filled,
+    parse_list,
+)
+from labelrace.tables.column_kinds import SEPARATORS, Column
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
 from labelrace.typing import Array, FloatArray, SparseMatrix
@@ -27,6 +38,7 @@ _SIDE = 0.5
 # Number of cells from which a column is refused if none of them fits.
 _CONTRADICTION = 3
 _LONGEST_NAME = 64
+_MAYBE_SEVERAL = re.compile(rf"[\s{re.escape(''.join(SEPARATORS))}]")
 # In how many rows a word of a long text must have been to get a column, as most of these words occur only once.
 _MIN_ROWS = 3
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -66,7 +78,7 @@ def _text(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 
 
 def _category(column: Column, cells: Cells) -> tuple[Block, list[int]]:
-    texts = [text.strip() for text in as_texts(cells)]
+    texts = list(map(as_name, as_texts(cells)))
     if column.kind == "boolean":
         texts = [text.lower() for text in texts]
     counts, values = count_items([[text] if text else [] for text in texts])
@@ -74,6 +86,8 @@ def _category(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 
 
 def _list(column: Column, cells: Cells) -> tuple[Block, list[int]]:
+    if column.separator is None:
+        _refuse_unknown_separators(column, cells)
     counts, values = count_items(as_lists(cells, column.separator))
     lengths = np.sqrt(np.maximum(np.diff(counts.indptr), 1))
     return _of_values(column, scipy.sparse.csr_array(counts.multiply(1.0 / lengths[:, None])), values), []
@@ -187,6 +201,16 @@ def finish_block(block: Block, columns: Array, rows_before: FloatArray, n_before
     mask = has_column[matrix.indices]
     ends = np.concatenate([[0], np.cumsum(mask)])[matrix.indptr]
     return scipy.sparse.csr_array((values[mask], matrix.indices[mask], ends), shape=matrix.shape)
+
+
+def _refuse_unknown_separators(column: Column, cells: Cells) -> None:
+    """Refuse texts of a column of lists that may be one value or several: nothing has shown what separates them."""
+    for cell in cells:
+        if isinstance(cell, str) and _MAYBE_SEVERAL.search(cell.strip()) and parse_list(cell) is None:
+            raise ValueError(
+                f"The column {column.name!r} must hold lists, as those that were learned, got the text {cell[:40]!r}: "
+                "give a list, or a JSON list, or learn texts of this form first."
+            )
 
 
 def _nested(cells: Cells) -> list[int]:

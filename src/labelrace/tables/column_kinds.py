@@ -34,6 +34,7 @@ _ID_NAME = re.compile(
 )
 _CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")
 _TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+_DIGITS = re.compile(r"[+-]?[0-9]+")
 _DATE_LIKE = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*$")
 DATE_PATTERNS = (
     "iso",
@@ -127,9 +128,14 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
         return column._replace(
             pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
         )
-    if kind == "list":
-        return column._replace(separator=find_separator(sample))
-    return column
+    return with_separator(column, sample) if kind == "list" else column
+
+
+def with_separator(column: Column, cells: Cells) -> Column:
+    """Detect the separator of a column of lists, if it is not known yet, from the cells that are texts."""
+    if column.kind != "list" or column.separator is not None:
+        return column
+    return column._replace(separator=find_separator([cell for cell in cells if isinstance(cell, str)]))
 
 
 def _kind(name: str, cells: Cells) -> str:
@@ -151,17 +157,22 @@ def _kind(name: str, cells: Cells) -> str:
     numbers, wrong = as_numbers(cells)
     has_codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
     if len(wrong) <= (1 - _MIN_SHARE) * len(cells) and not has_codes:
-        return _number_kind(name, numbers[~np.isnan(numbers)])
+        is_number = ~np.isnan(numbers)
+        exact = [text.strip() for text, flag in zip(texts, is_number, strict=True) if flag]
+        return _number_kind(name, numbers[is_number], exact)
     if _share(parse_list(text) is not None for text in texts) >= _MIN_SHARE:
         return "list"
     return _text_kind(name, texts)
 
 
-def _number_kind(name: str, numbers: Any) -> str:
+def _number_kind(name: str, numbers: Any, texts: Sequence[str] = ()) -> str:
     """Distinguish numbers, identifiers and codes that are written as numbers."""
     if not len(numbers):
         return "empty"
     is_whole = bool((numbers == np.rint(numbers)).all())
+    if texts and is_whole and all(map(_DIGITS.fullmatch, texts)):
+        # Floats cannot tell long identifiers apart.
+        numbers = np.array([int(text) for text in texts], dtype=object)
     n_distinct = len(np.unique(numbers))
     is_unique = n_distinct >= max(2, _UNIQUE * len(numbers))
     if is_whole and _ID_NAME.search(name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, NamedTuple, Self
 
@@ -30,7 +30,14 @@ from labelrace.tables.column_blocks import (
     moments_since,
     refuse_contradiction,
 )
-from labelrace.tables.column_kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
+from labelrace.tables.column_kinds import (
+    KINDS_BY_PARAMETER,
+    LEFT_OUT,
+    Column,
+    check_overrides,
+    column_of,
+    with_separator,
+)
 from labelrace.tables.read import Table, as_table
 from labelrace.tables.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
@@ -42,6 +49,15 @@ class FeatureState(NamedTuple):
     columns: tuple[Column, ...]  # the kind of each column, in the order of the first table
     moments: dict[str, Moments]  # those of the columns of numbers, by name
     vocabulary: Vocabulary  # the columns of the matrix that words and values have
+
+
+class Update(NamedTuple):
+    """What a further table changes."""
+
+    state: FeatureState  # what is known after it
+    matrix: SparseMatrix
+    reused: IntArray  # columns that were taken from other words
+    as_before: Callable[[], SparseMatrix]  # makes the matrix that `transform` makes before the table is learned
 
 
 def since(start: FeatureState, end: FeatureState) -> FeatureState:
@@ -70,6 +86,8 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
                 f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
                 "other; say what it is (text=, category=, …), or let both start from one model."
             )
+        elif before.separator is None:
+            known[column.name] = before._replace(separator=column.separator)
     moments = {
         name: merge_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
         for name in {**one.moments, **other.moments}
@@ -158,21 +176,22 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         -------
         self
         """
-        self._state, _, _ = self.update(None, X)
+        self._state = self.update(None, X).state
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a further table; see `fit`."""
-        self._state, _, _ = self.update(getattr(self, "_state", None), X)
+        self._state = self.update(getattr(self, "_state", None), X).state
         return self
 
     def partial_fit_transform(self, X: Any, y: Any = None) -> SparseMatrix:
         """Learn from a further table and return its matrix, with words weighted by the rows before it."""
-        self._state, matrix, _ = self.update(getattr(self, "_state", None), X)
-        return matrix
+        update = self.update(getattr(self, "_state", None), X)
+        self._state = update.state
+        return update.matrix
 
-    def update(self, state: FeatureState | None, X: Any) -> tuple[FeatureState, SparseMatrix, IntArray]:
-        """Return the state after a table, its matrix, and the columns that were taken from other words.
+    def update(self, state: FeatureState | None, X: Any) -> Update:
+        """Return the state after a table, and its matrix.
 
         Nothing is assigned: the caller does that with `restore` when nothing else can fail.
         """
@@ -183,8 +202,8 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         if state is None:
             state = self._detect_columns(table)
         columns = tuple(
-            column_of(column.name, _cells(table, column)) if column.kind == "empty" else column
-            for column in state.columns
+            column_of(column.name, cells) if column.kind == "empty" else with_separator(column, cells)
+            for column, cells in ((column, _cells(table, column)) for column in state.columns)
         )
         moments = {
             name: add_moments(state.moments.get(name, Moments()), table.columns[name])
@@ -202,7 +221,16 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         keys = _keys(blocks, self.min_rows)
         known, positions, reused = vocabulary.learn(state.vocabulary, keys, table.n_rows, self.max_features)
         matrix = _assemble(blocks, known, positions, keys.rows, table.n_rows)
-        return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
+
+        def as_before() -> SparseMatrix:
+            # The blocks are the same, unless this batch is the first with cells of some column.
+            is_new = [column.kind == "empty" for column in state.columns]
+            if not any(is_new) and all(state.moments.get(name) == scale for name, scale in scales.items()):
+                return _known_words(blocks, state.vocabulary, table.n_rows)
+            old = tuple(one if new else two for one, two, new in zip(state.columns, columns, is_new, strict=True))
+            return self._transform(state._replace(columns=old), table)
+
+        return Update(FeatureState(columns, {**state.moments, **moments}, known), matrix, reused, as_before)
 
     def _detect_columns(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
@@ -231,11 +259,11 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         -------
         (n, m) sparse array in compressed rows
         """
-        state = self.state
-        table = self._checked_table(X, state)
+        return self._transform(self.state, self._checked_table(X, self.state))
+
+    def _transform(self, state: FeatureState, table: Table) -> SparseMatrix:
         blocks = self._blocks(state.columns, state.moments, table, self._encode_columns(state.columns, table))
-        positions = vocabulary.find(state.vocabulary, _keys(blocks, 1).hashes)
-        return _assemble(blocks, state.vocabulary, positions, None, table.n_rows)
+        return _known_words(blocks, state.vocabulary, table.n_rows)
 
     def _encode_columns(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
         """Return the blocks of the columns that have an encoder."""
@@ -375,6 +403,11 @@ def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
         np.concatenate(rows),
         np.concatenate([np.full(len(block.names), float(min_rows or block.min_rows)) for block in blocks]),
     )
+
+
+def _known_words(blocks: list[Block], known: Vocabulary, n_rows: int) -> SparseMatrix:
+    """Assemble the blocks with the words that a vocabulary knows."""
+    return _assemble(blocks, known, vocabulary.find(known, _keys(blocks, 1).hashes), None, n_rows)
 
 
 def _assemble(

@@ -9,12 +9,15 @@ import numpy as np
 
 from labelrace.tables import features
 from labelrace.tables.read import Table, as_table
-from labelrace.tables.state import Known, TagCounts, TaggerState, TagNames, TagSets
+from labelrace.tables.state import Known, TagCounts, TaggerState, TagSets, add_sets
 from labelrace.typing import IntArray
 
 
 def merge(known: Known, other: Known) -> Known:
     """Merge the knowledge of two taggers that learned different rows."""
+    # The same tags have the same names in both, so that models join them.
+    names = known.state.names.joined(other.state.names)
+    known, other = known.translate_tags(names), other.translate_tags(names)
     state, columns = merge_states(known.state, other.state)
     # The rows of the other one count as later, and so do the words in them.
     words, vocabulary = other.state.features.vocabulary, state.features.vocabulary
@@ -29,18 +32,18 @@ def merge(known: Known, other: Known) -> Known:
 def merge_states(one: TaggerState, other: TaggerState) -> tuple[TaggerState, IntArray]:
     """Add the counts of two taggers; return the result and the new columns of the other's words."""
     learned, columns = features.merge(one.features, other.features)
-    names = TagNames({**other.names.aliases, **one.names.aliases}, one.names.retired | other.names.retired)
     counts = dict(one.counts)
     for tag, count in other.counts.items():
         counts[tag] = counts.get(tag, TagCounts()).plus(count)
     state = TaggerState(
         learned,
         one.separator or other.separator,
-        names,
+        one.names.joined(other.names),
         counts,
         one.n_rows + other.n_rows,
         one.n_tested + other.n_tested,
         one.sum_f1 + other.sum_f1,
+        add_sets(one.together, other.together.items()),
     )
     return state, columns
 
@@ -62,6 +65,7 @@ def since(before: TaggerState, after: TaggerState) -> TaggerState:
         n_rows=after.n_rows - before.n_rows,
         n_tested=after.n_tested - before.n_tested,
         sum_f1=after.sum_f1 - before.sum_f1,
+        together={tags: more for tags, n in after.together.items() if (more := n - before.together.get(tags, 0)) > 0},
     )
 
 

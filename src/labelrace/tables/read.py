@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,10 @@ from labelrace.streams.lines import chunked
 from labelrace.streams.table_files import CsvFile
 from labelrace.streams.table_sources import TextRows, open_table, read_text
 from labelrace.tables.cells import Cells
+from labelrace.typing import Array
+
+# The whole numbers below this are exact as floats.
+_EXACT = 2**53
 
 
 class Table(NamedTuple):
@@ -59,10 +63,11 @@ def stack_tables(tables: Sequence[Table]) -> Table:
     columns = dict[str, Cells]()
     for name in dict.fromkeys(name for table in tables for name in table.columns):
         parts = [table.columns.get(name, [None] * table.n_rows) for table in tables]
-        if all(isinstance(part, np.ndarray) for part in parts):
+        kinds = {part.dtype.kind if isinstance(part, np.ndarray) else "O" for part in parts}
+        if len(kinds) == 1 and kinds != {"O"}:
             columns[name] = np.concatenate(parts)
         else:
-            columns[name] = [cell for part in parts for cell in part]
+            columns[name] = [_cell(cell) for part in parts for cell in part]
     return Table(columns, sum(table.n_rows for table in tables), all(table.has_names for table in tables))
 
 
@@ -136,7 +141,8 @@ def _cells(column: Any) -> Cells:
     kind = getattr(getattr(column, "dtype", None), "kind", "O")
     is_series = hasattr(column, "to_numpy")
     if kind in "iuf" and column.ndim == 1:
-        return column.to_numpy(dtype=np.float64, na_value=np.nan) if is_series else column.astype(np.float64)
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan) if is_series else column.astype(np.float64)
+        return _floats(numbers, column.dtype.itemsize) if kind == "f" else _whole_numbers(numbers, column.tolist)
     if kind == "M":
         return (column.dt.tz_localize(None).to_numpy() if is_series else column).astype("datetime64[s]")
     return [_cell(cell) for cell in (column.tolist() if hasattr(column, "tolist") else column)]
@@ -144,8 +150,11 @@ def _cells(column: Any) -> Cells:
 
 def _from_arrow(column: Any) -> Cells:
     kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+        if pa.types.is_floating(kind):
+            return _floats(numbers, kind.bit_width // 8)
+        return _whole_numbers(numbers, column.to_pylist)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         column = pc.local_timestamp(column)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
@@ -153,11 +162,24 @@ def _from_arrow(column: Any) -> Cells:
     return [_cell(cell) for cell in column.to_pylist()]
 
 
+def _whole_numbers(numbers: Array, exact: Callable[[], list[Any]]) -> Cells:
+    """Return whole numbers as floats, or exactly where floats cannot tell them apart."""
+    is_exact = bool((np.abs(numbers[~np.isnan(numbers)]) < _EXACT).all())
+    return numbers if is_exact else [_cell(cell) for cell in exact()]
+
+
+def _floats(numbers: Array, n_bytes: int) -> Array:
+    """Return floats; those of less precision as they are written, 0.1 and not 0.10000000149011612."""
+    return numbers if n_bytes >= 8 else numbers.astype(f"f{n_bytes}").astype(str).astype(np.float64)
+
+
 def _cell(value: Any) -> Any:
     """Return None for a missing value of any library, and NumPy's scalars as Python's."""
     is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
-    if is_missing or (isinstance(value, float) and math.isnan(value)):
+    if is_missing or (isinstance(value, (float, np.floating)) and math.isnan(value)):
         return None
+    if isinstance(value, np.floating):
+        return float(str(value))
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -154,11 +154,11 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         if before is None and not any(tags):
             return predicted
         features = known.features if known else self.new_features()
-        state, X, reused = features.update(before and before.features, table)
+        state, X, reused, as_before = features.update(before and before.features, table)
         tested = before or TaggerState(state, separator)
         tagged, truth = tested.names.tagged(tags, self.untagged)
         if test and known is not None:
-            predicted = known.predict(X)
+            predicted = known.predict(as_before())
             tested = known.state.add_tested(truth, [predicted[row] for row in tagged])
         if tagged:
             # What a model has learned is a value, so learning with a copy leaves the model unchanged.
@@ -332,7 +332,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         """
         known = self._checked_known()
         before = known.state
-        learned, X, _ = known.features.update(before.features, table)
+        learned, X, *_ = known.features.update(before.features, table)
         tagged, truth = before.names.tagged(tags, self.untagged)
         return before.add_learned(truth)._replace(features=learned), X, tagged, truth
 

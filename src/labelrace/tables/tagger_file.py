@@ -61,6 +61,7 @@ def pack_tagger(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], di
         "aliases": dict(state.names.aliases),
         "retired": sorted(state.names.retired),
         "tags": {tag: list(map(int, counts)) for tag, counts in state.counts.items()},
+        "sets": [[int(n), *tags] for tags, n in state.together.items()],
         "n_rows": int(state.n_rows),
         "n_tested": int(state.n_tested),
         "sum_f1": float(state.sum_f1),
@@ -164,17 +165,18 @@ def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
     """Read the state of a tagger, apart from its features."""
     names = TagNames(header["aliases"], frozenset(header["retired"]))
     counts = {tag: TagCounts(*numbers) for tag, numbers in header["tags"].items()}
-    for number in (header["n_rows"], header["n_tested"], *(number for one in counts.values() for number in one)):
+    together = {tuple(tags): n for n, *tags in header["sets"]}
+    numbers = (*together.values(), *(number for one in counts.values() for number in one))
+    for number in (header["n_rows"], header["n_tested"], *numbers):
         parameters.check_whole("a count", number, 0)
     parameters.check_number("sum_f1", header["sum_f1"], 0.0)
-    texts = [*names.aliases, *names.aliases.values(), *names.retired]
+    texts = [*names.aliases, *names.aliases.values(), *names.retired, *(tag for tags in together for tag in tags)]
     if not all(isinstance(text, str) for text in texts) or not isinstance(header["separator"], str | None):
         raise ValueError("its tags or their separator are no texts")
     if header["separator"] == "":
         raise ValueError("its separator is empty")
-    return TaggerState(
-        features, header["separator"], names, counts, header["n_rows"], header["n_tested"], float(header["sum_f1"])
-    )
+    rows = header["n_rows"], header["n_tested"], float(header["sum_f1"])
+    return TaggerState(features, header["separator"], names, counts, *rows, together)
 
 
 def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary:

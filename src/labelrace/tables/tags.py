@@ -17,7 +17,7 @@ from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import stacked
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset
-from labelrace.tables.cells import Cells, as_lists, as_numbers, is_missing
+from labelrace.tables.cells import Cells, as_lists, as_name, as_numbers, is_missing
 from labelrace.tables.column_kinds import SEPARATORS, find_separator
 from labelrace.tables.features import TableFeatures
 from labelrace.tables.read import Table, as_table, table_batches
@@ -127,7 +127,7 @@ def _tags_of_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
             raise ValueError(f"The column of tags {name!r} must hold 0 and 1, got {cells[others[0]]!r}.")
         is_known |= ~np.isnan(numbers)
         for row in np.flatnonzero(numbers == 1):
-            sets[row].add(name)
+            sets[row].add(as_name(name))
     return [tags if flag else None for tags, flag in zip(sets, is_known, strict=True)]
 
 
