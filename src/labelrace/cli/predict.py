@@ -60,6 +60,8 @@ def predict(
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
     if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
+    if out is not None:
+        options.check_out(out, model_file, source, labels)
     model, given = load(model_file), options.as_labels(labels)
     as_csv = out is not None and out.suffix.lower() == ".csv"
     if where := Workers(workers, scheduler):
