@@ -181,7 +181,9 @@ def _files_of(source: str) -> list[str | Path | int]:
         with suppress(OSError):
             files.append(find_dataset(source))
     # Those beside a file tell its labels.
-    beside = [other for file in files if file.name for other in (plain_path(file).with_suffix(".xml"), schema_path(file))]
+    beside = [
+        other for file in files if file.name for other in (plain_path(file).with_suffix(".xml"), schema_path(file))
+    ]
     return [*files, *beside]
 
 
