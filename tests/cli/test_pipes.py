@@ -63,3 +63,27 @@ command.main()
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "Error: Broken pipe.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        ("predict {model} {data} >&-", 1, "Error: Standard output must be open to print predictions, but it is closed"),
+        ("predict {model} - <&-", 1, "Error: Standard input must be open to read '-', but it is closed"),
+        ("inspect {model} >&-", 0, "Standard output is closed: what was to be printed is lost.\n"),
+        ("data list >&-", 0, "Standard output is closed: what was to be printed is lost.\n"),
+        ("train {data} -o new >&-", 0, "Standard output is closed: what was to be printed is lost.\n"),
+        ("train {data} -o new <&- >&- 2>&-", 0, ""),
+        ("predict {model} {data} >&- 2>&-", 1, ""),
+        ("predict {model} {data} -o new.csv <&-", 0, ""),
+    ],
+)
+def test_closed_streams(model_file, files, tmp_path, arguments, status, told):
+    program = [sys.executable, "-c", "'from labelrace.cli import command; command()'"]
+    text = " ".join([*program, arguments.format(model=model_file, data=files(".csv"))])
+    ended = subprocess.run(text, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (status, "")
+    assert ended.stderr.startswith(told)
+    assert ended.stderr.count("\n") == bool(told)
+    if "-o new" in arguments:
+        assert [path.name for path in tmp_path.iterdir()] == ["new.csv" if "predict" in arguments else "new"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from labelrace.decisions import fork
 from labelrace.decisions.fork import Comparison
 
-START = Comparison(0.0, 0.0, 0.0, 0.0, 0.0)
+START = Comparison(0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0)
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 200), min_size=1, max_size=5))
@@ -63,3 +63,9 @@ def test_as_many_labels_as_before_are_no_surprise(seed, n, share):
     assert not fork.has_more_labels(Y, float(Y.sum(axis=1).mean()))
     assert not fork.has_more_labels(np.zeros((n, 12)), 0.0)
     assert not fork.has_more_labels(Y, np.inf)
+
+
+def test_rows_with_unusual_errors_count_half_for_the_model_that_remembers():
+    assert fork._doubtful(START, 3, None) is None
+    assert fork._doubtful(START._replace(recent_error=1.3), 3, None).tolist() == [0.5] * 3
+    assert fork._doubtful(START._replace(recent_error=1.3), 2, np.array([2.0, 4.0])).tolist() == [1.0, 2.0]

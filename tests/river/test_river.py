@@ -530,3 +530,49 @@ def test_a_refused_row_leaves_no_column_behind():
     model.flush()
     assert model.classifier.feature_names_in_.tolist() == ["a"]
     assert list(model._features.columns) == ["a"]
+
+
+def learn_at_once(model, X, y):
+    model.learn_many(X, y)
+    model.flush()
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 32])
+@pytest.mark.parametrize("at", [0, 1, 2, 7, 40])
+def test_a_refused_row_leaves_nothing_behind(batch_size, at):
+    """Rows with numbers that are too large, and names of their own, come one after another."""
+    hues = [f"hue {i % 5}" for i in range(60)]
+    stream = [({"a": i % 3, hues[i]: 1.0}, {"x": i % 3 == 0, f"is {hues[i]}": True}) for i in range(60)]
+    clean, model = (RiverClassifier("race", batch_size=batch_size, seed=0) for _ in range(2))
+    for i, (x, y) in enumerate(stream):
+        if i == at:
+            for one in (clean, model):
+                one.flush()
+            for k in range(20):
+                frame = pd.DataFrame([{"a": 1e300, f"junk {k}": 1.0}])
+                with pytest.raises(DivergenceError, match=f"Row {i + k + 1} cannot be learned"):
+                    learn_at_once(model, frame, [{"x": True, f"junk label {k}": True}])
+        for one in (clean, model):
+            one.learn_one(x, y)
+    for one in (clean, model):
+        one.flush()
+    names = [f"hue {i}" for i in range(5)]
+    assert set(model.classifier.feature_names_in_) == set(model._features.columns) == {"a", *names}
+    assert set(model.classifier.label_names_) == set(model._labels.columns) == {"x", *(f"is {name}" for name in names)}
+    for x, _ in stream[:15]:
+        assert model.predict_proba_one(x) == clean.predict_proba_one(x)
+
+
+def test_rows_of_the_same_batch_as_a_refused_one_keep_their_names():
+    model = RiverClassifier("race", batch_size=4, seed=0)
+    rows = [({"a": float(i % 3)}, {"x": i % 3 == 0}) for i in range(8)]
+    rows += [({"a": 1e300, "junk": 1.0}, {"bad"}), ({"a": 1.0, "new": 1.0}, {"good"}), ({"a": 2.0}, {"x"})]
+    for x, y in rows:
+        model.learn_one(x, y)
+    with pytest.raises(DivergenceError, match="Row 9 cannot be learned"):
+        model.flush()
+    assert model.classifier.feature_names_in_.tolist() == list(model._features.columns) == ["a", "new"]
+    assert model.classifier.label_names_.tolist() == list(model._labels.columns) == ["x", "good"]
+    model.learn_one({"a": 1.0, "new": 1.0, "junk": 3.0}, {"good", "bad"})
+    model.flush()
+    assert list(model.predict_one({"a": 1.0})) == list(model.classifier.label_names_) == ["x", "good", "bad"]

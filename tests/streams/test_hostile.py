@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pytest
+from helpers.memory import peak_of
 
 import labelrace
 from labelrace.exceptions import DataFormatError, LimitError
@@ -89,3 +90,20 @@ def test_a_column_of_nothing_is_not_made_whole(tmp_path):
         writer.write_batch(batch)
     with pytest.raises(DataFormatError, match="row 1: label 'l' is missing"):
         next(open_stream(tmp_path / "data.arrow", 1).batches(10))
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.jsonl"])
+@pytest.mark.parametrize("options", [{}, {"label_column": "y"}])
+def test_claims_of_a_schema(tmp_path, name, options):
+    """A few bytes claim 10⁸ columns: they are compared with the file and the limits before there are names of them."""
+    path, many = tmp_path / name, {"first": 0, "length": 10**8}
+    path.write_text("x0,y\n1,1\n" if name == "s.csv" else '{"x0": 1, "y": ["a"]}\n')
+    names = {"features": {"prefix": "x", **many}, "labels": {"prefix": "y", **many}}
+    schema = {"labelrace_schema": 1, **names, "nominal": {}, "options": options}
+    (tmp_path / f"{name}.schema.json").write_text(json.dumps(schema))
+
+    def refused():
+        with pytest.raises(DataFormatError, match=r"must name columns of the file|must have at most"):
+            load_dataset(path)
+
+    assert peak_of(refused) < 1e6

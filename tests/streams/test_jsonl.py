@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.memory import peak_of
 from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
@@ -159,3 +160,38 @@ def test_a_key_appears_where_it_is_null(jsonl, text, sparse):
     path = jsonl({"a": 1, "b": None, "hue": "x", "l": 1}, {"a": 2, "b": 3, "hue": text, "l": 0})
     data = load_dataset(path, 1, sparse=sparse)
     assert (data.feature_names, data.label_names) == (("a", "b", "hue"), ("l",))
+
+
+def test_rows_with_few_of_many_keys_are_sparse(jsonl):
+    """Memory grows with what rows have, not with rows times keys: as a table these would take 512 MB."""
+    rows = [{f"k{i}_{j}": 1 for j in range(100)} | {"hue": "red", "tags": ["a"]} for i in range(800)]
+    rows[7]["hue"] = "blue"
+    rows[9]["k0_0"] = None
+    path, found = jsonl(*rows), []
+    assert peak_of(lambda: found.append(load_dataset(path, "tags"))) < 60e6
+    [data] = found
+    assert data.X.shape == (800, 80_001)
+    assert data.X.nnz == 80_000 + 1 + 799  # the code of "blue" is 0
+    assert np.isnan(data.X[9, 0])
+    assert (data.X[0, 0], data.X[0, 100], data.X[7, 100]) == (1, 1, 0)
+    # Few keys, or rows that have a good part of them, are a table, in which an absent key is missing.
+    assert np.isnan(load_dataset(jsonl(*({f"k{i % 200}": 1, "l": ["a"]} for i in range(400))), "l").X).any()
+    half_full = [{f"k{(i + j) % 500}": 1 for j in range(99)} | {"l": ["a"]} for i in range(500)]
+    assert np.isnan(load_dataset(jsonl(*half_full), "l").X).any()
+
+
+def test_a_table_that_becomes_sparse_far_down(jsonl):
+    rows = [{"a": 1, "b": 2, "l": ["x"]}] * 5000 + [{f"k{i}": 1, "l": ["x"]} for i in range(2000)]
+    data = load_dataset(jsonl(*rows), "l")
+    assert data.X.shape == (7000, 2002)
+    assert data.X.nnz == 12_000
+
+
+def test_rows_above_an_error_are_delivered(jsonl):
+    """The scan for keys does not raise it, as it is an error when it is reached."""
+    rows = [{"a": i, "h": "x", "l": ["p"]} for i in range(3000)]
+    for wrong in (b'{"a": ', {"a": "text", "l": []}, {"h": 1, "l": ["q"]}):
+        batches = open_stream(jsonl(*rows, wrong, *rows), "l").batches(2000)
+        assert [next(batches)[0].shape[0] for _ in range(2)] == [2000, 1000]
+        with pytest.raises(DataFormatError, match="line 3001: "):
+            next(batches)

@@ -103,7 +103,7 @@ def test_a_key_that_changes_its_kind(tmp_path):
     rows = ['{"x": 1, "l": 0}\n'] * MANY
     path = write(tmp_path / "t.jsonl", "".join(rows) + '{"x": "blue", "l": 1}\n')
     with pytest.raises(DataFormatError, match=rf"line {MANY + 1}: key 'x' holds numbers, but 'blue' here"):
-        open_stream(path, ["l"])
+        load_dataset(path, ["l"])
 
 
 def test_infinite_numbers_far_down(tmp_path):

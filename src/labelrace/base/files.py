@@ -56,15 +56,18 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _sync_folder(target.parent)
 
 
-def check_target(path: str | os.PathLike[str]) -> Path:
+def check_target(path: str | os.PathLike[str], *sources: str | os.PathLike[str] | int) -> Path:
     """Refuse a path that cannot be written to (no folder, no plain file, no permission); return the target of links.
 
-    Call it before a long computation whose result is to be written.
+    Call it before a long computation whose result is to be written. `sources` are files that the computation reads, or
+    their descriptors: the path must be none of them, whatever their names are. Those that do not exist are ignored.
 
     Raises
     ------
     OSError
         With a message that says why it cannot be written to.
+    ValueError
+        If it is one of the sources.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -83,6 +86,10 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         raise OSError(f"{target} must be a plain file, got a device, pipe or socket: name another file.")
     if not os.access(target, os.W_OK):
         raise PermissionError(f"{target} must be a file that you may write to: change its rights, or name another.")
+    for source in sources:
+        with suppress(OSError):
+            if os.path.samefile(target, source):
+                raise ValueError(f"The file to write must not be one that is read, got {path} for both: name another.")
     return target
 
 

@@ -115,6 +115,7 @@ def convert(
     """
     from labelrace.streams import open_stream, write_dataset
 
+    options.check_out(target, source, labels)
     write_dataset(open_stream(source, options.as_labels(labels)), target)
     typer.echo(target)
 

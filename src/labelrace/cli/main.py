@@ -13,7 +13,7 @@ from rich.console import Console
 
 from labelrace import __version__
 from labelrace.cli import data, inspect, models, predict, report, run, train
-from labelrace.cli.messages import Interrupted, as_line
+from labelrace.cli.messages import Interrupted, as_line, sentence
 
 app = typer.Typer(
     name="labelrace",
@@ -99,6 +99,8 @@ def _run() -> None:
         if "--debug" in sys.argv[1:]:
             raise
         sys.exit(_report(error))
+    if sys.stdout is None and not status:
+        _complain("Standard output is closed: what was to be printed is lost.")
     # Some versions of typer return this status, others raise.
     if status == _INTERRUPTED:
         _complain(f"Interrupted. {saved}".rstrip())
@@ -134,18 +136,8 @@ def _report(error: Exception) -> int:
         return int(error.exit_code)
     if not isinstance(error, _EXPECTED):
         raise error
-    _complain(f"Error: {_sentence(error)}")
+    _complain(f"Error: {sentence(error)}")
     return 1
-
-
-def _sentence(error: Exception) -> str:
-    # Other libraries explain themselves on further lines; --debug shows them.
-    text = str(error).strip().partition("\n")[0] or type(error).__name__
-    if isinstance(error, MemoryError):
-        text = f"not enough memory ({text})"
-    elif isinstance(error, OSError) and error.strerror:
-        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _complain(text: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import sys
+from typing import NoReturn, TextIO
 
 import typer
 
@@ -23,8 +24,35 @@ def say(line: str, *, err: bool = False) -> None:
     typer.echo(as_line(line), err=err)
 
 
+def standard_input() -> TextIO:
+    """Return standard input, from which rows are to be read."""
+    if sys.stdin is None:
+        raise ValueError(
+            "Standard input must be open to read '-', but it is closed: name a file, or lead rows into it."
+        )
+    return sys.stdin
+
+
+def standard_output() -> TextIO:
+    """Return standard output, to which results are to be written."""
+    if sys.stdout is None:
+        raise ValueError("Standard output must be open to print predictions, but it is closed: give a file by --out.")
+    return sys.stdout
+
+
+def sentence(error: BaseException) -> str:
+    """Return an error as one sentence."""
+    # Other libraries explain themselves on further lines; --debug shows them.
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    if isinstance(error, MemoryError):
+        text = f"not enough memory ({text})"
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def end_early(stopped: BaseException, message: str) -> NoReturn:
     """End a command that was stopped while it learned, after the model is saved; `message` says where."""
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(message) from None
-    raise DataFormatError(f"{str(stopped).rstrip('.')}. What came before is saved. {message}") from stopped
+    raise DataFormatError(f"{sentence(stopped)} What came before is saved. {message}") from stopped

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import glob
 import inspect
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+
+from labelrace.base.files import check_target
 
 if TYPE_CHECKING:
     from labelrace.evaluation import ModelSpec
@@ -154,6 +158,33 @@ def as_labels(text: str | None) -> Any:
     if text.lower().endswith(".xml") or Path(text).is_file():
         return Path(text)
     return text.split(",") if "," in text else text
+
+
+def check_out(out: Path, *sources: str | Path | None) -> None:
+    """Refuse a file that cannot be written, or that the command reads: every command that reads and writes calls this.
+
+    `sources` are files, patterns and names of datasets, as the user gave them, and ``-`` for standard input.
+    """
+    check_target(out, *(file for source in sources if source is not None for file in _files_of(str(source))))
+
+
+def _files_of(source: str) -> list[str | Path | int]:
+    """Return what a source may be read from; not all of it need exist."""
+    from labelrace.streams.catalog import find_dataset
+    from labelrace.streams.files import plain_path
+    from labelrace.streams.schema import schema_path
+
+    if source == "-":
+        return [0]
+    files = [Path(source), *map(Path, glob.glob(source))]
+    if not files[0].exists():
+        with suppress(OSError):
+            files.append(find_dataset(source))
+    # Those beside a file tell its labels.
+    beside = [
+        other for file in files if file.name for other in (plain_path(file).with_suffix(".xml"), schema_path(file))
+    ]
+    return [*files, *beside]
 
 
 def as_names(text: str) -> list[str]:

@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import typer
 
 from labelrace.base.files import atomic_file
 from labelrace.cli import options
+from labelrace.cli.messages import standard_input, standard_output
 from labelrace.cli.tagging import tables_of
 from labelrace.cli.workers import Workers, predict_on_workers
 
@@ -60,6 +60,10 @@ def predict(
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
     if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
+    if out is None:
+        standard_output()  # refused before the model is loaded
+    else:
+        options.check_out(out, model_file, source, labels)
     model, given = load(model_file), options.as_labels(labels)
     as_csv = out is not None and out.suffix.lower() == ".csv"
     if where := Workers(workers, scheduler):
@@ -70,7 +74,7 @@ def predict(
     else:
         predicted = label_rows(model, _matrices(model, source, given, batch_size, delimiter), top)
     if out is None:
-        _write(predicted, sys.stdout, as_csv=False)
+        _write(predicted, standard_output(), as_csv=False)
         return
     with atomic_file(out) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
@@ -85,7 +89,7 @@ def _matrices(model: Any, source: str, labels: Any, batch_size: int, delimiter: 
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     if source == "-":
-        return text_rows(sys.stdin, features_of(model), batch_size, delimiter or ",")
+        return text_rows(standard_input(), features_of(model), batch_size, delimiter or ",")
     return (X for X, _ in open_matched(features_of(model), source, labels).batches(batch_size))
 
 

@@ -18,8 +18,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from labelrace.cli.messages import Interrupted
-from labelrace.exceptions import LabelraceError
+from labelrace.cli.messages import Interrupted, sentence
+from labelrace.exceptions import DataFormatError, LabelraceError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
@@ -97,4 +97,6 @@ def check_learned(has_learned: bool, stopped: BaseException | None, nothing: str
         return
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted("Nothing was learned yet, and no file was written.")
-    raise stopped or ValueError(nothing)
+    if stopped is None:
+        raise ValueError(nothing)
+    raise DataFormatError(f"{sentence(stopped)} Nothing was learned, and no file was written.") from stopped

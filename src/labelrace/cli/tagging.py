@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labelrace.cli.messages import end_early, say
+from labelrace.cli.messages import end_early, say, standard_input
 from labelrace.cli.progress import check_learned, learn_batches
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[T
 
     check_whole("--batch-size", batch_size, 1)
     if source == "-":
-        return text_tables(sys.stdin, batch_size, delimiter or ",")
+        return text_tables(standard_input(), batch_size, delimiter or ",")
     return file_tables(source, batch_size, delimiter)
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from labelrace.base.files import check_target
 from labelrace.cli import options, tagging
 from labelrace.cli.messages import end_early, say
 from labelrace.cli.progress import check_learned, learn_batches
@@ -44,7 +43,7 @@ def train(
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
     # Checked before the training, which may take long.
-    check_target(out)
+    options.check_out(out, source, labels)
     from labelrace.base.registry import make_model
 
     chosen, where = options.as_parameters(parameters), Workers(workers, scheduler)
@@ -123,9 +122,9 @@ def update(
     [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
     target = out or tagger_file
+    options.check_out(target, source)
     tagger = tagging.load_tagger(tagger_file)
     before = tagger.n_rows_
-    check_target(target)
     nothing = f"Nothing was learned: no row of {source} has tags, and {tagger_file} is as it was."
     stopped = tagging.learn_tables(tagger, tagging.tables_of(source, batch_size, delimiter), nothing)
     tagger.save(target)

@@ -46,6 +46,9 @@ _CHUNK_ROWS = 128
 # model that forgets to take over, for the one that remembers to take over again, and for one to be dropped.
 _HALF_LIFE = 250.0
 _TO_FORGET, _TO_REMEMBER, _TO_DROP = 3.0, 1.5, 1.0
+# How many times the usual error of the model that remembers is unusual, and what such rows count for when it learns
+# them: they may be mistakes. Models of compressed labels have no weights of rows.
+_UNUSUAL, _DOUBTFUL_WEIGHT = 1.2, 0.5
 # How many times as many labels as in recent rows are a change, and the standard errors that it must have.
 _MORE_LABELS, _VERY_SURE = 2.0, 5.0
 
@@ -60,6 +63,9 @@ class Comparison(NamedTuple):
     differences: float
     squares: float
     rows_ahead: float  # rows since the model that predicts became the better one
+    # Mean error of the model that remembers, before the alarm and in the rows that were counted last.
+    usual_error: float
+    recent_error: float
     has_forgotten: float  # whether the model that predicts is the one that forgets: 0 or 1
 
     def after(self, differences: FloatArray) -> Comparison:
@@ -169,7 +175,9 @@ def has_more_labels(Y: AnyMatrix, labels_per_row: float) -> bool:
 def _fork(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None) -> S:
     """Let a model go on twice, and learn the rows that have raised the alarm."""
     state = state._replace(n_alarms=state.n_alarms + 1.0)
-    forked = _forked(algorithm, state, algorithm.forget(state, X), Comparison(0.0, 0.0, 0.0, 0.0, 0.0))
+    detector = algorithm.detector(state)
+    comparison = Comparison(0.0, 0.0, 0.0, 0.0, float(np.average(detector.means, weights=detector.sizes)), np.inf, 0.0)
+    forked = _forked(algorithm, state, algorithm.forget(state, X), comparison)
     after = _learn_in_chunks(algorithm, forked, X, Y, row_weights)
     if not after.fork:
         return after
@@ -200,9 +208,15 @@ def _learn_both(
     """Learn rows with both models, and decide which one predicts from now on."""
     comparison: Comparison = state.fork[0].comparison
     before = algorithm.detector(state)
-    rival = algorithm.learn_monitored(second(state), X, Y, derived, row_weights)
-    state = algorithm.learn_monitored(state._replace(fork=()), X, Y, derived, row_weights)
-    comparison = comparison._replace(rows_ahead=comparison.rows_ahead + X.shape[0])
+    of_memory = _doubtful(comparison, X.shape[0], row_weights)
+    weights = (row_weights, of_memory) if comparison.has_forgotten else (of_memory, row_weights)
+    rival = algorithm.learn_monitored(second(state), X, Y, derived, weights[1])
+    state = algorithm.learn_monitored(state._replace(fork=()), X, Y, derived, weights[0])
+    memory = algorithm.detector(rival if comparison.has_forgotten else state)
+    comparison = comparison._replace(
+        rows_ahead=comparison.rows_ahead + X.shape[0],
+        recent_error=float(memory.means[-1]) if len(memory.means) else comparison.recent_error,
+    )
     one, two = algorithm.last_f1(state), algorithm.last_f1(rival)
     # Both have counted the same rows, if they have counted any; a damaged file may tell otherwise.
     if algorithm.detector(state) is not before and len(one) == len(two):
@@ -215,6 +229,13 @@ def _learn_both(
         # Another drift, while one model still remembers what was before the first.
         state = algorithm.forget(state._replace(n_alarms=state.n_alarms + 1.0), X)
     return _forked(algorithm, state, rival, comparison)
+
+
+def _doubtful(comparison: Comparison, n_rows: int, row_weights: FloatArray | None) -> FloatArray | None:
+    """Return the weights of rows for the model that remembers: as long as rows are unusual, they count for less."""
+    if comparison.recent_error <= _UNUSUAL * comparison.usual_error:
+        return row_weights
+    return (np.ones(n_rows) if row_weights is None else row_weights) * _DOUBTFUL_WEIGHT
 
 
 @dataclass(frozen=True)

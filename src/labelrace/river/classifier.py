@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -33,6 +33,17 @@ class _Example(NamedTuple):
     features: Row
     labels: Row
     number: int
+
+
+# A row that cannot be learned, and why.
+_Refused: TypeAlias = tuple[_Example, Exception]
+
+
+class _Names(NamedTuple):
+    """The columns of features and of labels."""
+
+    features: Columns
+    labels: Columns
 
 
 class _Predicted(dict[Hashable, bool]):
@@ -139,11 +150,24 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             return
         if len(self._pending) == self._n_learned:
             return
-        classifier, known = copy.copy(self.classifier), self._pending[: self._n_learned]
-        learned, refused = self._learn_or_refuse(classifier, known, self._pending[self._n_learned :])
-        # Rows that cannot be learned are not tried again; those learned already stay.
-        after: dict[str, Any] = {"classifier": classifier, "_pending": known}
-        if learned and self._in_first_batch:
+        names = _Names(self._features, self._labels)
+        known, new, refused = self._pending[: self._n_learned], self._pending[self._n_learned :], list[_Refused]()
+        while True:
+            classifier = copy.copy(self.classifier)
+            wrong = self._learn_or_refuse(classifier, names, known, new) if new and all(names) else []
+            if not wrong:
+                break
+            # Rows that cannot be learned are not tried again, and the others are learned without the names of these.
+            refused += wrong
+            numbers = {row.number for row, _ in refused}
+            rest = [row for row in (*known, *new) if row.number not in numbers]
+            names, rest = self._without_unused(names, rest)
+            known, new = rest[: len(known)], rest[len(known) :]
+        after: dict[str, Any] = {"classifier": classifier, "_features": names.features, "_labels": names.labels}
+        # Those learned already stay in the first batch, and so do those that wait for a first feature or label.
+        after["_pending"] = known if all(names) else new
+        if all(names) and (known or new) and self._in_first_batch:
+            learned = [*known, *new]
             is_first = len(learned) < self.batch_size
             pending = learned if is_first else []
             after |= {"_pending": pending, "_n_learned": len(pending), "_in_first_batch": is_first}
@@ -157,45 +181,60 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             raise kind(f"Row {row.number} cannot be learned, and is left out: {error}{more}") from error
 
     def _learn_or_refuse(
-        self, classifier: OnlineClassifier, known: list[_Example], new: list[_Example]
-    ) -> tuple[list[_Example], list[tuple[_Example, Exception]]]:
-        """Learn rows, without those that cannot be; return the rows learned, and the others with the reason.
+        self, classifier: OnlineClassifier, names: _Names, known: list[_Example], new: list[_Example]
+    ) -> list[_Refused]:
+        """Learn rows; if some cannot be learned, return these, and why. Then the classifier is of no further use.
 
         In the first batch the ``known`` ones are learned again with them.
         """
         try:
-            self._learn(classifier, [*known, *new])
-            return [*known, *new], []
+            self._learn(classifier, names, [*known, *new])
         except _REFUSALS as error:
             if len(new) == 1:
-                return known, [(new[0], error)]
-        reasons = [(row, self._why_not(classifier, known, row)) for row in new]
+                return [(new[0], error)]
+        else:
+            return []
+        reasons = [(row, self._why_not(classifier, names, known, row)) for row in new]
         refused = [(row, error) for row, error in reasons if error is not None]
-        good = [row for row, error in reasons if error is None]
         if refused:
-            learned, others = self._learn_or_refuse(classifier, known, good) if good else (known, [])
-            return learned, refused + others
+            return refused
         # Only together they cannot be learned: one after the other, until they are too many.
         learned = known
         for row in new:
-            learned, others = self._learn_or_refuse(classifier, learned if self._in_first_batch else [], [row])
-            refused += others
-        return learned, refused
+            try:
+                self._learn(classifier, names, [*learned, row])
+            except _REFUSALS as error:
+                refused.append((row, error))
+            else:
+                learned = [*learned, row] if self._in_first_batch else []
+        return refused
 
-    def _why_not(self, classifier: OnlineClassifier, known: list[_Example], row: _Example) -> Exception | None:
+    def _why_not(
+        self, classifier: OnlineClassifier, names: _Names, known: list[_Example], row: _Example
+    ) -> Exception | None:
         """Return why a row cannot be learned, found by letting a copy of the classifier learn it."""
         try:
-            self._learn(copy.copy(classifier), [*known, row])
+            self._learn(copy.copy(classifier), names, [*known, row])
         except _REFUSALS as error:
             return error
         return None
 
-    def _learn(self, classifier: OnlineClassifier, examples: list[_Example]) -> None:
+    def _without_unused(self, names: _Names, examples: list[_Example]) -> tuple[_Names, list[_Example]]:
+        """Return the names without those that are new and in none of the rows, and the rows in their columns."""
+        classifier = self.classifier
+        given = () if classifier.label_names is None else classifier.label_names
+        known = (classifier.n_features_in_, len(classifier.classes_)) if classifier.is_fitted else (0, len(given))
+        features, of_features = names.features.used_by([row.features for row in examples], known[0])
+        labels, of_labels = names.labels.used_by([row.labels for row in examples], known[1])
+        numbers = (row.number for row in examples)
+        return _Names(features, labels), list(map(_Example, of_features, of_labels, numbers))
+
+    def _learn(self, classifier: OnlineClassifier, names: _Names, examples: list[_Example]) -> None:
         """Let a classifier learn rows: after all before them or, in the first batch, from the start."""
-        features = rows.matrix([row.features for row in examples], len(self._features))
-        labels = rows.matrix([row.labels for row in examples], len(self._labels))
-        X: Any = NamedRows(features, self._names(self._features, "feature_names_in_"))
-        Y: Any = NamedRows(labels, self._names(self._labels, "label_names_"))
+        features = rows.matrix([row.features for row in examples], len(names.features))
+        labels = rows.matrix([row.labels for row in examples], len(names.labels))
+        X: Any = NamedRows(features, self._names(names.features, "feature_names_in_"))
+        Y: Any = NamedRows(labels, self._names(names.labels, "label_names_"))
         (classifier.fit if self._in_first_batch else classifier.partial_fit)(X, Y)
 
     def _names(self, known: Columns, attribute: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +43,7 @@ class Columns:
 
     Parameters
     ----------
-    names : iterable of str
+    names : iterable
         Names that have the first columns, in this order.
 
     Attributes
@@ -53,7 +54,7 @@ class Columns:
         The names as text, in order; the values are None.
     """
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
+    def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self.columns: dict[Hashable, int] = {name: column for column, name in enumerate(names)}
         self.texts: dict[str, None] = dict.fromkeys(map(str, self.columns))
         self._last: tuple[tuple[Hashable, ...], IntArray, bool] = ((), np.zeros(0, dtype=np.intp), True)
@@ -79,6 +80,14 @@ class Columns:
         self.texts.update(dict.fromkeys(map(str, new)))
         self.columns.update((name, column) for column, name in enumerate(new, len(self.columns)))
         self._last = ((), np.zeros(0, dtype=np.intp), True)
+
+    def used_by(self, rows: Sequence[Row], n_kept: int) -> tuple[Columns, list[Row]]:
+        """Return the first ``n_kept`` columns and those that rows have, and the rows in these columns."""
+        is_kept = np.arange(len(self)) < n_kept
+        for row in rows:
+            is_kept[row.columns] = True
+        columns, places = Columns(compress(self.columns, is_kept)), np.cumsum(is_kept) - 1
+        return columns, [Row(places[row.columns], row.values) for row in rows]
 
     def row(self, named: Named, width: int | None = None) -> Row:
         """Put values into columns, leaving out names that have none among the first ``width``."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from labelrace.streams import open_stream
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_mask
 from labelrace.streams.files import Location
 from labelrace.streams.formats import is_table
+from labelrace.streams.lines import chunked
 from labelrace.streams.schema import NumberedNames
 from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.table_sources import read_text
@@ -248,7 +248,7 @@ def text_rows(lines: Iterable[str], features: Features, batch_size: int, delimit
         rows: Iterator[Any] = (_json_row(value, location, columns, features) for location, value in text.rows)
     else:
         rows = _csv_rows(text.rows, features)
-    while batch := list(islice(rows, batch_size)):
+    for batch in chunked(rows, batch_size):
         yield _stack(batch, features.n_features)
 
 

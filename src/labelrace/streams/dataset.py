@@ -225,7 +225,12 @@ def collect(stream: Stream) -> Dataset:
     """Return the whole stream as a `Dataset`."""
     if isinstance(stream, Dataset):
         return stream
-    parts = list(stream.batches(_JOINED_ROWS))
+    parts, n_bytes = list[Batch](), 0
+    for X, Y in stream.batches(_JOINED_ROWS):
+        # A row of a table takes its cells whatever it has of them.
+        n_bytes += 0 if issparse(X) else X.nbytes
+        limits.BYTES.check(n_bytes, stream.name, "read it in batches, or")
+        parts.append((X, Y))
     if not parts:
         parts = [(np.empty((0, stream.n_features)), csr_array((0, stream.n_labels), dtype=np.int8))]
     return Dataset(
@@ -239,19 +244,24 @@ def collect(stream: Stream) -> Dataset:
 
 
 def rebatch(chunks: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """Split and join batches of any size to batches of `size` rows; the last one may be shorter."""
+    """Split and join batches to batches of `size` rows; the last one, or the one before an error, may be shorter."""
     parts, missing = list[Batch](), size
-    for X, Y in chunks:
-        start = 0
-        while start < X.shape[0]:
-            stop = min(start + missing, X.shape[0])
-            whole = start == 0 and stop == X.shape[0]
-            parts.append((X, Y) if whole else (X[start:stop], Y[start:stop]))
-            missing -= stop - start
-            start = stop
-            if missing == 0:
-                yield _join(parts)
-                parts, missing = [], size
+    try:
+        for X, Y in chunks:
+            start = 0
+            while start < X.shape[0]:
+                stop = min(start + missing, X.shape[0])
+                whole = start == 0 and stop == X.shape[0]
+                parts.append((X, Y) if whole else (X[start:stop], Y[start:stop]))
+                missing -= stop - start
+                start = stop
+                if missing == 0:
+                    yield _join(parts)
+                    parts, missing = [], size
+    except Exception:
+        if parts:
+            yield _join(parts)
+        raise
     if parts:
         yield _join(parts)
 

@@ -7,6 +7,7 @@ parsed by the standard library's `json`, which also finds the line of an error.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
+from labelrace.base import limits
 from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.files import Location, open_data
@@ -27,8 +29,31 @@ _Objects: TypeAlias = tuple[list[int], list[_Row]]
 
 _NUMBERS = (float, int, bool)
 _LISTS = pa.list_(pa.string())
+_CELL_BYTES = 8
 # Lines with more brackets than this are left to `json`, as pyarrow's types are nested as deeply as the values.
 _MAX_LISTS = 64
+
+
+# Keys up to which rows are a table whatever they hold, those from which they are none, and the share of filled cells
+# below which others are none. pyarrow takes minutes for a million columns.
+_FEW_KEYS, _MANY_KEYS, _FILLED = 2**8, 2**16, 0.1
+# The strings of a text; those before a colon, which are keys, are a group.
+_STRINGS = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:|"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+class SparseRowsError(ValueError):
+    """A table would be far larger than the file: rows have few of very many keys."""
+
+
+def is_sparse(n_rows: int, n_keys: int, n_cells: int) -> bool:
+    """Return whether rows with so many cells in all are sparse by nature: a table would be nearly empty, or too wide.
+
+    Examples
+    --------
+    >>> is_sparse(1000, 20, 2000), is_sparse(1000, 80_000, 100_000)
+    (False, True)
+    """
+    return n_keys > _MANY_KEYS or (n_keys > _FEW_KEYS and n_cells < _FILLED * n_rows * n_keys)
 
 
 class JsonFile(TableFile):
@@ -54,8 +79,8 @@ class JsonFile(TableFile):
     def batches(self, size: int, types: Types | None = None, *, grow: bool = False) -> Iterator[TableBatch]:
         """Yield the rows; see `TableFile`.
 
-        Without `types`, or with ``grow=True``, keys that appear later are added to the columns (and to `types`). With
-        `types` alone they are an error.
+        Without `types`, or with ``grow=True``, keys that appear later are added to the columns (and to `types`), and
+        rows that are sparse by nature are a `SparseRowsError`. With `types` alone new keys are an error.
         """
         if types is None:
             types, grow = {}, True
@@ -64,11 +89,23 @@ class JsonFile(TableFile):
             for block, n_lines in byte_blocks(file, size):
                 numbers, lines = rows_in(block, line)
                 line += n_lines
-                batch = _bulk(lines, types, grow) if lines else None
+                limits.BYTES.check(_CELL_BYTES * len(lines) * len(types), f"{self.path}", "give sparse=True, or")
+                # Nearly all blocks have the keys of those before them, or some of these.
+                batch = _bulk(lines, types, grow=False) if lines and types else None
+                if batch is None and lines and grow:
+                    self._check_width(block, len(lines), types)
+                    batch = _bulk(lines, types, grow=True)
                 if batch is not None:
                     yield TableBatch(batch, numbers)
                 elif lines:
                     yield from self._by_rows(lines, numbers, types, grow)
+
+    def _check_width(self, block: bytes, n_rows: int, types: Types) -> None:
+        """Raise `SparseRowsError` if rows are sparse by nature: in a table each key takes a cell in every row."""
+        cells = [key for key in _STRINGS.findall(block) if key]
+        n_keys = len(set(cells)) + len(types)
+        if is_sparse(n_rows, n_keys, len(cells)):
+            raise SparseRowsError(f"{self.path}: rows of {n_keys} keys have few of them; give sparse=True")
 
     def objects(self, size: int) -> Iterator[_Objects]:
         """Yield the rows as objects, `size` at a time, with their lines; before an error those above it."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 
+from labelrace.base import limits
 from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream, nominal_texts
@@ -135,11 +136,20 @@ class TableOptions(NamedTuple):
     values: Mapping[str, Sequence[str]] | None = None
     nominal: Sequence[str] = ()
 
-    def or_schema(self, schema: FileSchema | None) -> TableOptions:
-        """Return what the schema says instead, if there is one and the caller gave no labels."""
+    def or_schema(self, schema: FileSchema | None, path: Path, n_columns: int | None = None) -> TableOptions:
+        """Return what the schema says instead, if there is one and the caller gave no labels.
+
+        A few bytes can claim very many labels: no more than `n_columns` if each is a column, or than the limit.
+        """
         if self.labels is not None or schema is None:
             return self
         lists = schema.options.get("label_column")
+        if n_columns is not None and not lists and len(schema.labels) > n_columns:
+            raise DataFormatError(
+                f"{path}: its schema must name columns of the file, got {len(schema.labels)} labels for {n_columns} "
+                "columns; remove it and give labels=, or write the data again"
+            )
+        limits.LABELS.check(len(schema.labels), f"{schema_path(path)}")
         values = {schema.features[column]: texts for column, texts in schema.nominal.items()}
         return TableOptions(str(lists) if lists else tuple(schema.labels), tuple(schema.labels), values)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from labelrace.base.sparse import sparse_marks
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import Location
-from labelrace.streams.jsonl import JsonFile, not_a_feature
+from labelrace.streams.jsonl import JsonFile, SparseRowsError, is_sparse, not_a_feature
 from labelrace.streams.lines import chunked, finite_number, number_matrix
 from labelrace.streams.schema import (
     ColumnChoice,
@@ -34,6 +34,7 @@ from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.table_files import (
     ArrowFile,
     CsvFile,
+    TableBatch,
     TableFile,
     Types,
     is_list,
@@ -52,6 +53,7 @@ SCHEMA_KEY = b"labelrace"
 _CHUNK_ROWS = 1024
 _LISTS = pa.list_(pa.string())
 _Values: TypeAlias = Mapping[str, Sequence[str]]
+Item = TypeVar("Item")
 
 
 def open_csv(
@@ -113,7 +115,7 @@ def open_csv(
     if not separator:
         raise ValueError("separator= must not be empty")
     table = CsvFile(path, delimiter=delimiter, missing=missing)
-    given = TableOptions(labels, label_names, values, nominal).or_schema(schema)
+    given = TableOptions(labels, label_names, values, nominal).or_schema(schema, path, len(table.names))
     choice = choose_labels(table.names, given.labels, path)
     guessed = table.types() if given.values is None and choice.features else {}
     texts = {name for name, kind in guessed.items() if kind != pa.float64()} | {*given.nominal, *(given.values or ())}
@@ -133,7 +135,7 @@ def open_jsonl(
     path: str | os.PathLike[str],
     labels: LabelSource = None,
     *,
-    sparse: bool = False,
+    sparse: bool | None = None,
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     values: _Values | None = None,
@@ -153,10 +155,12 @@ def open_jsonl(
     labels, label_names, values, nominal
         As for `open_csv`, with keys for columns. A count of `labels` is in the order in which keys first appear. A
         label list is a JSON list; null or no key means no labels.
-    sparse : bool, default=False
-        What an absent key means. By default a missing value, NaN. If true, zero: X is sparse, an absent text is the
+    sparse : bool or None, default=None
+        What an absent key means. If false, a missing value, NaN. If true, zero: X is sparse, an absent text is the
         empty text "" (the first value, if `values` is given), and an absent label is 0. A null is a missing value in
-        either case.
+        either case. By default true for rows that are sparse by nature, which as a table would be far larger than the
+        file: there are more than 256 keys and rows have less than a tenth of them on average, or more than 65,536.
+        For others, and if `feature_names` is given, false.
     feature_names : sequence of str or None, default=None
         The keys of features, in the order of X's columns; by default those found, in the order of their appearance.
 
@@ -174,9 +178,10 @@ def open_jsonl(
     given = TableOptions(labels, label_names, values, nominal)
     schema = read_schema(path) if labels is None else None
     if schema is not None:
-        given = given.or_schema(schema)
         # A schema of numbered names is short, however many it claims; each name takes memory.
-        limits.BYTES.check(_NAME_BYTES * len(schema.features), f"{schema_path(path)}")
+        n_names = len(schema.features) + len(schema.labels)
+        limits.BYTES.check(_NAME_BYTES * n_names, f"{schema_path(path)}")
+        given = given.or_schema(schema, path)
         feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
     table = JsonFile(path, nominal=nominal)
     lists = list_column(given.labels, path)
@@ -184,7 +189,8 @@ def open_jsonl(
     types = {} if lists is None else {lists: _LISTS}
     scan = Scan({}, set())
     if names is None or given.values is None or (lists is not None and given.label_names is None):
-        scan, keys = (_scan_objects if sparse else _scan_keys)(table, types, lists)
+        sparse = False if sparse is None and names is not None else sparse
+        scan, keys, sparse = _scan_json(table, types, lists, sparse)
         names = keys if names is None else names
     for name in names:
         if name in (given.values or ()):
@@ -193,7 +199,7 @@ def open_jsonl(
             types[name] = pa.float64()
     choice = choose_labels(names, given.labels, path)
     types |= {name: pa.float64() for name in choice.labels if not pa.types.is_boolean(types[name])}
-    return _stream(table, {name: types[name] for name in names}, given, choice, scan, sparse=sparse)
+    return _stream(table, {name: types[name] for name in names}, given, choice, scan, sparse=bool(sparse))
 
 
 def open_arrow(
@@ -221,7 +227,7 @@ def open_arrow(
     table = ArrowFile(path)
     metadata, types = table.schema.metadata or {}, table.types()
     schema = schema_from(metadata[SCHEMA_KEY], path) if SCHEMA_KEY in metadata else None
-    given = TableOptions(labels, label_names, values, nominal).or_schema(schema)
+    given = TableOptions(labels, label_names, values, nominal).or_schema(schema, path, len(types))
     choice = choose_labels(tuple(types), given.labels, path)
     if choice.lists is not None and not is_list(types[choice.lists]):
         raise DataFormatError(
@@ -239,11 +245,37 @@ def open_arrow(
     return _stream(table, types, given, choice, scan)
 
 
+class _Stop(NamedTuple):
+    """A row that cannot be read: how many are above it, and why not."""
+
+    n_rows: int
+    error: DataFormatError
+
+
 class Scan(NamedTuple):
-    """The result of a scan: the sorted texts of nominal columns, and the labels in label lists."""
+    """The result of a scan: the sorted texts of nominal columns, the labels in lists, and where it ended early."""
 
     values: Mapping[str, tuple[str, ...]]
     labels: set[str]
+    stop: _Stop | None = None
+
+
+class _Readable(Generic[Item]):
+    """Batches up to the first row that cannot be read, at which ``stop`` is set: it is an error when it is reached."""
+
+    def __init__(self, batches: Iterable[Item], n_rows: Callable[[Item], int]) -> None:
+        self._batches, self._count, self.stop = batches, n_rows, cast("_Stop | None", None)
+
+    def __iter__(self) -> Iterator[Item]:
+        n_rows = 0
+        try:
+            for batch in self._batches:
+                yield batch
+                n_rows += self._count(batch)
+        except DataFormatError as error:
+            if not n_rows:
+                raise
+            self.stop = _Stop(n_rows, error)
 
 
 def _scan_table(
@@ -263,7 +295,8 @@ def _scan_table(
     values, labels = {name: set[str]() for name in texts}, set[str]()
     # In other formats, numbers and texts have different types.
     kinds = {name: set[str]() for name in texts if isinstance(table, CsvFile) and name not in given.nominal}
-    for rows, lines in table.batches(_CHUNK_ROWS, scanned) if scanned else ():
+    readable = _Readable(table.batches(_CHUNK_ROWS, scanned) if scanned else (), _n_rows)
+    for rows, lines in readable:
         for name, known in values.items():
             column = rows.column(name).cast(pa.string())
             new = [text for text in column.unique().drop_null().to_pylist() if text not in known]
@@ -277,7 +310,11 @@ def _scan_table(
         if lists is not None:
             labels.update(*_label_lists(rows.column(lists), separator))
     nominal = {name: known for name, known in values.items() if known and "text" in kinds.get(name, {"text"})}
-    return Scan({name: tuple(sorted(known)) for name, known in nominal.items()}, labels)
+    return Scan({name: tuple(sorted(known)) for name, known in nominal.items()}, labels, readable.stop)
+
+
+def _n_rows(batch: TableBatch) -> int:
+    return int(batch.rows.num_rows)
 
 
 def _kind_of(text: str) -> str:
@@ -286,39 +323,75 @@ def _kind_of(text: str) -> str:
     return "text" if number is None else "either" if np.isnan(number) else "numbers"
 
 
-def _scan_keys(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]]:
-    """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
-    keys, texts, labels = dict[str, None](), dict[str, set[str]](), set[str]()
-    for rows, lines in table.batches(_CHUNK_ROWS, types, grow=True):
-        for key, column in zip(rows.schema.names, rows.columns, strict=True):
-            if key != lists or column.null_count < len(column):
-                keys[key] = None
-            if key == lists:
-                labels.update(*_label_lists(column))
-            elif pa.types.is_string(column.type):
-                texts.setdefault(key, set()).update(column.unique().drop_null().to_pylist())
-            elif pa.types.is_list(column.type) and column.null_count < len(column):
-                first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
-                raise not_a_feature(key, column[first].as_py(), table.location(lines[first]))
-    return Scan({key: tuple(sorted(known)) for key, known in texts.items() if known}, labels), list(keys)
+def _scan_json(table: JsonFile, types: Types, lists: str | None, sparse: bool | None) -> tuple[Scan, list[str], bool]:
+    """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists.
+
+    Also return whether an absent key is zero: as `sparse` says, or else as the rows are by nature.
+    """
+    known = dict(types)
+    found = None if sparse else _scan_blocks(table, types, lists)
+    if found is not None:
+        return *found, False
+    types.clear()
+    types.update(known)
+    return _scan_objects(table, types, lists, sparse)
 
 
-def _scan_objects(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]]:
-    """Scan as `_scan_keys` does, for sparse rows: an absent text is the empty one."""
-    counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
-    for lines, rows in table.objects(_CHUNK_ROWS):
-        n_rows += len(rows)
-        for row, line in zip(rows, lines, strict=True):
-            for key, cell in table.cells(row, types, table.location(line), grow=True).items():
-                counts[key] = counts.get(key, 0) + 1
+def _scan_blocks(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]] | None:
+    """Scan many rows at a time; return None if they are sparse by nature, which takes much memory so."""
+    keys, texts, labels, n_rows, n_cells = dict[str, None](), dict[str, set[str]](), set[str](), 0, 0
+    readable = _Readable(table.batches(_CHUNK_ROWS, types, grow=True), _n_rows)
+    try:
+        for rows, lines in readable:
+            n_rows += rows.num_rows
+            for key, column in zip(rows.schema.names, rows.columns, strict=True):
+                n_cells += len(column) - column.null_count
+                if key != lists or column.null_count < len(column):
+                    keys[key] = None
                 if key == lists:
-                    labels.update(cell or ())
-                elif isinstance(cell, list):
-                    raise not_a_feature(key, cell, table.location(line))
-                elif isinstance(cell, str):
-                    texts.setdefault(key, set()).add(cell)
-    values = {key: tuple(sorted(known | ({""} if counts[key] < n_rows else set()))) for key, known in texts.items()}
-    return Scan(values, labels), list(counts)
+                    labels.update(*_label_lists(column))
+                elif pa.types.is_string(column.type):
+                    texts.setdefault(key, set()).update(column.unique().drop_null().to_pylist())
+                elif pa.types.is_list(column.type) and column.null_count < len(column):
+                    first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
+                    raise not_a_feature(key, column[first].as_py(), table.location(lines[first]))
+            if is_sparse(n_rows, len(keys), n_cells):
+                return None
+    except SparseRowsError:
+        return None
+    values = {key: tuple(sorted(known)) for key, known in texts.items() if known}
+    return Scan(values, labels, readable.stop), list(keys)
+
+
+def _scan_objects(
+    table: JsonFile, types: Types, lists: str | None, sparse: bool | None
+) -> tuple[Scan, list[str], bool]:
+    """Scan row by row, which takes no memory for absent keys; in sparse rows an absent text is the empty one."""
+    counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
+
+    def rows_of_cells() -> Iterator[dict[str, Any]]:
+        for lines, rows in table.objects(_CHUNK_ROWS):
+            for row, location in zip(rows, map(table.location, lines), strict=True):
+                cells = table.cells(row, types, location, grow=True)
+                for key, cell in cells.items():
+                    if key != lists and isinstance(cell, list):
+                        raise not_a_feature(key, cell, location)
+                yield cells
+
+    readable = _Readable(rows_of_cells(), lambda _: 1)
+    for cells in readable:
+        n_rows += 1
+        for key, cell in cells.items():
+            counts[key] = counts.get(key, 0) + 1
+            if key == lists:
+                labels.update(cell or ())
+            elif isinstance(cell, str):
+                texts.setdefault(key, set()).add(cell)
+    if sparse is None:
+        sparse = is_sparse(n_rows, len(counts), sum(counts.values()))
+    absent = {key for key in texts if sparse and counts[key] < n_rows}
+    values = {key: tuple(sorted(known | ({""} if key in absent else set()))) for key, known in texts.items()}
+    return Scan(values, labels, readable.stop), list(counts), sparse
 
 
 def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
@@ -338,6 +411,7 @@ class _Layout(NamedTuple):
     codes: dict[str, tuple[str, ...]]
     label_names: tuple[str, ...]
     separator: str | None
+    stop: _Stop | None
 
 
 class _CellError(Exception):
@@ -378,8 +452,10 @@ def _stream(
     if choice.lists is not None:
         label_names = tuple(given.label_names if given.label_names is not None else sorted(scan.labels))
         if not label_names:
+            if scan.stop is not None:
+                raise scan.stop.error
             raise DataFormatError(f"{path}: no row has a label in column {choice.lists!r}; give label_names=")
-    layout = _Layout(table, types, choice, codes, label_names, separator)
+    layout = _Layout(table, types, choice, codes, label_names, separator, scan.stop)
     nominal = {i: codes[name] for i, name in enumerate(choice.features) if name in codes}
     return file_stream(
         path, choice.features, label_names, partial(_sparse_batches if sparse else _batches, layout), nominal
@@ -388,7 +464,21 @@ def _stream(
 
 def _batches(layout: _Layout, size: int) -> Iterator[Batch]:
     blocks = layout.table.batches(size, layout.types)
-    return rebatch((batch for rows, lines in blocks for batch in _matrices(rows, lines, layout)), size)
+    return rebatch(
+        _to_stop((batch for rows, lines in blocks for batch in _matrices(rows, lines, layout)), layout), size
+    )
+
+
+def _to_stop(batches: Iterable[Batch], layout: _Layout) -> Iterator[Batch]:
+    """Yield batches up to the row that the scan could not read, and raise its error."""
+    left = layout.stop.n_rows if layout.stop is not None else None
+    for X, Y in batches:
+        if layout.stop is not None and left is not None:
+            if X.shape[0] >= left:
+                yield X[:left], Y[:left]
+                raise layout.stop.error
+            left -= X.shape[0]
+        yield X, Y
 
 
 def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batch]:
@@ -489,8 +579,11 @@ def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
                 raise location.error(_wrong_label(name, value))
         return values, marks
 
-    for lines, rows in table.objects(size):
-        locations = map(table.location, lines)
-        for entries in chunked(entries_of(row, location) for row, location in zip(rows, locations, strict=True)):
-            X = csr_rows(*entry_arrays(values for values, _ in entries), len(features))
-            yield X, csr_rows(*entry_arrays(marks for _, marks in entries), len(labels)).astype(np.int8)
+    def batches() -> Iterator[Batch]:
+        for lines, rows in table.objects(size):
+            locations = map(table.location, lines)
+            for entries in chunked(entries_of(row, location) for row, location in zip(rows, locations, strict=True)):
+                X = csr_rows(*entry_arrays(values for values, _ in entries), len(features))
+                yield X, csr_rows(*entry_arrays(marks for _, marks in entries), len(labels)).astype(np.int8)
+
+    return _to_stop(batches(), layout)

@@ -213,17 +213,22 @@ def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> It
 
 
 def _resized(parts: Iterable[Any], size: int) -> Iterator[Any]:
-    """Split and join tables so that each but the last has `size` rows."""
+    """Split and join tables so that each but the last, or that before an error, has `size` rows."""
     waiting, n_waiting = [], 0
-    for part in parts:
-        waiting.append(part)
-        n_waiting += part.num_rows
-        if n_waiting >= size:
-            whole = pa.concat_tables(waiting)
-            n_whole = n_waiting - n_waiting % size
-            for start in range(0, n_whole, size):
-                yield whole.slice(start, size)
-            waiting, n_waiting = [whole.slice(n_whole).combine_chunks()], n_waiting - n_whole
+    try:
+        for part in parts:
+            waiting.append(part)
+            n_waiting += part.num_rows
+            if n_waiting >= size:
+                whole = pa.concat_tables(waiting)
+                n_whole = n_waiting - n_waiting % size
+                for start in range(0, n_whole, size):
+                    yield whole.slice(start, size)
+                waiting, n_waiting = [whole.slice(n_whole).combine_chunks()], n_waiting - n_whole
+    except Exception:
+        if n_waiting:
+            yield pa.concat_tables(waiting)
+        raise
     if n_waiting:
         yield pa.concat_tables(waiting)
 

@@ -1,0 +1,42 @@
+"""What comes before a row that cannot be read is learned and saved."""
+
+import json
+
+import pytest
+
+
+def table(kind, n):
+    """Return the lines of a table with n rows, and a line that cannot be read."""
+    rows = [{"a": i % 7, "hue": ["red", "blue"][i % 2], "tags": ["x"] if i % 2 else ["x", "y"]} for i in range(n)]
+    if kind == ".jsonl":
+        return [json.dumps(row) for row in rows], '{"broken": '
+    return ["a,hue,tags", *(f"{row['a']},{row['hue']},{';'.join(row['tags'])}" for row in rows)], "broken,row"
+
+
+@pytest.mark.parametrize("options", [("--tags", "tags"), ("--labels", "tags")], ids=["tagger", "model"])
+@pytest.mark.parametrize("kind", [".csv", ".jsonl"])
+@pytest.mark.parametrize(("n", "n_good"), [(300, 289), (1200, 1149), (1200, 509), (9000, 8765)])
+def test_all_rows_before_it_are_saved(works, command, tmp_path, options, kind, n, n_good):
+    lines, broken = table(kind, n)
+    end = n_good + (kind == ".csv")
+    (tmp_path / f"good{kind}").write_text("\n".join(lines[:end]) + "\n")
+    (tmp_path / f"bad{kind}").write_text("\n".join([*lines[:end], broken, *lines[end + 1 :]]) + "\n")
+    works("train", f"good{kind}", *options, "-o", "good")
+    status, _, told = command("train", f"bad{kind}", *options, "-o", "bad")
+    assert status == 1
+    assert f"bad{kind}, line {end + 1}: " in told
+    assert f"What came before is saved. race learned {n_good} rows with 2 " in told
+    assert (tmp_path / "bad").read_bytes() == (tmp_path / "good").read_bytes()
+    if "--tags" in options:
+        assert f"What came before is saved. Learned {n_good} more rows" in command("update", "good", f"bad{kind}").err
+
+
+@pytest.mark.parametrize("options", [("--tags", "tags"), ("--labels", "tags", "-m", "obr")], ids=["tagger", "model"])
+def test_nothing_before_it(refuses, tmp_path, options):
+    (tmp_path / "bad.csv").write_text("a,tags\nbroken\n1,x\n")
+    (tmp_path / "model").write_text("old")
+    told = refuses("train", "bad.csv", *options, "-o", "model")
+    assert "bad.csv, line 2: the row has 1 cells" in told
+    if "--tags" in options:
+        assert told.endswith("Nothing was learned, and no file was written.")
+    assert (tmp_path / "model").read_text() == "old"
