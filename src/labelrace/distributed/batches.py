@@ -40,15 +40,19 @@ def stack(batches: list[Batch]) -> Batch:
     return batches[0] if len(batches) == 1 else tuple(_stack(list(parts)) for parts in zip(*batches, strict=True))
 
 
-def groups(batches: Iterator[tuple[int, Batch]], size: int) -> Iterator[list[tuple[int, Batch]]]:
+def groups(
+    batches: Iterator[tuple[int, Batch]], size: int, *, at_least: bool = False
+) -> Iterator[list[tuple[int, Batch]]]:
     """Group batches that follow one another, each with the number of its piece, into groups of at most ``size`` rows.
 
-    Batches of other columns begin a new group. A batch that is larger is a group of its own.
+    Batches of other columns begin a new group. A batch that is larger is a group of its own. With ``at_least``, groups
+    end where they have that many rows.
     """
     group, total = list[tuple[int, Batch]](), 0
     for piece, batch in batches:
         n = n_rows(batch)
-        if group and (total + n > size or not all(map(_are_alike, group[0][1], batch))):
+        is_full = total >= size if at_least else total + n > size
+        if group and (is_full or not all(map(_are_alike, group[0][1], batch))):
             yield group
             group, total = [], 0
         group.append((piece, batch))

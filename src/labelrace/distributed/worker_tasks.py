@@ -71,8 +71,7 @@ def begin(model: Any, pieces: list[Any], settings: Settings, features: Features 
     is_sums = tried.is_fitted and merging.is_exact(tried)
     every = itertools.chain([] if first is None else [first], numbered)
     # The fewest pieces that have a batch: rows that one pass begins with choose the same penalty.
-    most = 1 if first is None or is_sums else settings.batch_size + batches.n_rows(first[1]) - 1
-    groups = batches.groups(every, most)
+    groups = batches.groups(every, 1 if is_sums else settings.batch_size, at_least=True)
     model = copy.copy(model)
     while not merging.is_ready(model) and (group := next(groups, None)):
         batch = batches.stack([batch for _, batch in group])
