@@ -170,4 +170,4 @@ def test_labels_come_back_as_fast_as_they_went(kind):
     learn(model, X[:1000], np.zeros_like(Y[:1000]), 500)
     assert dense(model.predict(X[5000:])).sum() < 0.2 * before
     learn(model, X[3000:3500], Y[3000:3500], 500)
-    assert 0.75 * before < dense(model.predict(X[5000:])).sum() < (1.6 if kind == "compressed" else 1.2) * before
+    assert 0.75 * before < dense(model.predict(X[5000:])).sum() < (1.6 if kind == "compressed" else 1.35) * before
