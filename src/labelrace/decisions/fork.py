@@ -4,9 +4,9 @@ When errors grow (`labelrace.decisions.drift`), forgetting most of the past is r
 and a disaster if it has not; at the alarm nobody knows which. So the model goes on as two: one that remembers, and one
 that forgets. Both learn all rows. The one that remembers predicts, until the other has the better example F1 on the
 same monitored rows, by more than chance. It predicts again as soon as it is probably the better one: what is forgotten
-does not come back. Once one of them has predicted for `DECIDED_AFTER` rows and is probably better, or for four times as
-many rows, the other one is dropped. If the one that forgot is left, the drift is *confirmed*. Time and memory are
-double until then.
+does not come back. While its errors are unusual, rows count half when it learns them. Once one of them has predicted
+for `DECIDED_AFTER` rows and is probably better, or for four times as many rows, the other one is dropped. If the one
+that forgot is left, the drift is *confirmed*. Time and memory are double until then.
 
 It is the F1 of label sets that is compared, not the errors: where labels are mixed up, the model that forgets has the
 smaller errors, as it soon predicts next to nothing, but it is no better for anyone.
