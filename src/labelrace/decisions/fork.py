@@ -197,21 +197,22 @@ def _learn_in_chunks(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix
     size = min(_CHUNK_ROWS, -(-n // 2))
     for start in range(0, n, size):
         here = slice(start, start + size)
-        rows = X[here], Y[here], None, part_of(row_weights, here)
-        state = _learn_both(algorithm, state, *rows) if state.fork else algorithm.learn_monitored(state, *rows)
+        x, y, weights = X[here], Y[here], part_of(row_weights, here)
+        if state.fork:
+            state = _learn_both(algorithm, state, x, y, weights)
+        else:
+            state = algorithm.learn_monitored(state, x, y, row_weights=weights)
     return state
 
 
-def _learn_both(
-    algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, derived: None, row_weights: FloatArray | None
-) -> S:
+def _learn_both(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None) -> S:
     """Learn rows with both models, and decide which one predicts from now on."""
     comparison: Comparison = state.fork[0].comparison
     before = algorithm.detector(state)
     of_memory = _doubtful(comparison, X.shape[0], row_weights)
     weights = (row_weights, of_memory) if comparison.has_forgotten else (of_memory, row_weights)
-    rival = algorithm.learn_monitored(second(state), X, Y, derived, weights[1])
-    state = algorithm.learn_monitored(state._replace(fork=()), X, Y, derived, weights[0])
+    rival = algorithm.learn_monitored(second(state), X, Y, row_weights=weights[1])
+    state = algorithm.learn_monitored(state._replace(fork=()), X, Y, row_weights=weights[0])
     memory = algorithm.detector(rival if comparison.has_forgotten else state)
     comparison = comparison._replace(
         rows_ahead=comparison.rows_ahead + X.shape[0],
