@@ -17,7 +17,7 @@ from labelrace.evaluation import is_loss
 from labelrace.report.charts import Chart, Panel, Panels, Series, heat_map, panels
 from labelrace.report.document import Document, Section, made_by
 from labelrace.report.tables import Cell, Column, Group, Other, Row, Table, text_table
-from labelrace.report.text import as_significant, as_value, listing, measure_label, plural
+from labelrace.report.text import as_significant, as_value, listing, macro_note, measure_label, plural
 
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
 _MISTAKEN, _MISTAKEN_MARK = "majority", "s"
@@ -158,7 +158,8 @@ def _table_section(summary: PaperSummary, number: str) -> Section:
         groups.append(Group(rows, dataset))
     name, ranks = _name(number), summary.ranks[number]
     title = title if name == title else f"{name}: {title}"
-    tables = [Table(f"table-{number}", f"{title}.", columns, groups, "Method")]
+    note = macro_note(measures, 1.0)
+    tables = [Table(f"table-{number}", f"{title}.", columns, groups, "Method", note=note)]
     hint = (
         "Ours, then the paper's value and, where it is known, that of the authors' program run again. Marked values "
         "are further from the paper's than rounding and chance explain. Times are seconds of one run: ours on this "

@@ -142,6 +142,7 @@ def run_plan(
                 out=out / "runs" / part.source.name / part.kind,
                 batch_size=part.source.batch_size,
                 skip_repeats=True,
+                zero_division=1.0,  # as the paper counts: its tables and ours are compared
                 on_progress=show,
                 runs=min(runs, part.max_runs or runs),
                 **part.options,

@@ -35,7 +35,7 @@ from labelrace.report import summarize
 from labelrace.report.document import Document, Section, made_by
 from labelrace.report.runs import Run, group_records
 from labelrace.report.tables import Cell, Column, Group, Row, Table
-from labelrace.report.text import as_significant, as_value, listing, measure_label, plural
+from labelrace.report.text import as_significant, as_value, listing, macro_note, measure_label, plural
 from labelrace.streams.synthetic import SyntheticStream
 
 MEASURES = (*PAPER_MEASURES, CALIBRATION)
@@ -263,7 +263,7 @@ def _values_table(datasets: Mapping[str, Sequence[Record]]) -> Table:
         groups.append(Group(lines, name, detail=detail))
     columns = [Column(measure_label(name), lower_is_better(name)) for name in MEASURES]
     columns += [Column("Time (s)", True), Column(f"Time / {REFERENCE}", True)]
-    return Table("values", "Measures and times on each dataset.", columns, groups)
+    return Table("values", "Measures and times on each dataset.", columns, groups, note=macro_note(MEASURES, 1.0))
 
 
 def _cells(record: Record, best: Mapping[str, float | None]) -> list[Cell]:

@@ -22,7 +22,7 @@ from labelrace.cli.options import argument
 from labelrace.decisions import monitoring, rules
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
-from labelrace.linear import blocks, rls, warm_up
+from labelrace.linear import blocks, rls, step, warm_up
 from labelrace.measures import evaluate
 
 SEEDS = 3
@@ -45,7 +45,7 @@ def relevance(bank: Any) -> Callable[..., Any]:
 
 
 _default = partial(partial, LabelRaceClassifier)
-_no_hinge: Callable[..., Any] = lambda *block, binary, learn=rls._learn_block: learn(*block, binary=False)  # noqa: E731
+_no_hinge: Callable[..., Any] = lambda *block, binary, learn=step.learn_block: learn(*block, binary=False)  # noqa: E731
 
 VARIANTS = (
     Variant("", "the default", _default()),
@@ -62,7 +62,7 @@ VARIANTS = (
         _default(),
         (blocks, "marginal_precision", lambda precision, q, squares: precision + squares),
     ),
-    Variant("Without", "the hinge", _default(), (rls, "_learn_block", _no_hinge)),
+    Variant("Without", "the hinge", _default(), (rls, "learn_block", _no_hinge)),
     Variant(
         "Without",
         "a precision of its own for recent labels",

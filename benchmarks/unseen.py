@@ -203,4 +203,4 @@ def unseen(
 
 def measured(spec: ModelSpec, X: AnyMatrix, Y: AnyMatrix) -> list[float]:
     """Test then train; return the measures."""
-    return list(averages(prequential(spec.make(seed=0), batches(X, Y), measures=MEASURES)).values())
+    return list(averages(prequential(spec.make(seed=0), batches(X, Y), measures=MEASURES, zero_division=1.0)).values())

@@ -15,8 +15,8 @@ from sklearn.linear_model import SGDClassifier
 
 import labelrace
 from labelrace import DelayedLabels, OfflineRACEClassifier, RACEClassifier
+from labelrace.base.pending import NumberRows, PendingRows
 from labelrace.base.sparse import dense
-from labelrace.delayed import PendingRows
 from labelrace.exceptions import UnknownRowError
 
 FEATURES = list("vwxyz")
@@ -234,7 +234,7 @@ def test_pending_rows_are_the_newest(steps, size):
         if keeps:
             rows = value + np.arange(len(ids), dtype=float)[:, None]
             value += len(ids)
-            pending.keep(ids, rows, size)
+            pending.keep(ids, NumberRows(rows), size)
             plain |= dict(zip(ids, rows[:, 0], strict=True))
             # As old as its batch, and in it as old as its first index there.
             for identity in dict.fromkeys(ids):
@@ -246,7 +246,8 @@ def test_pending_rows_are_the_newest(steps, size):
         assert len(pending) == len(plain)
         assert pending.ids == list(plain)
         if plain:
-            found = pending.find(list(plain), names=None)
+            parts, order = pending.find(list(plain))
+            found = np.concatenate([part.matrix for part in parts])[order]
             np.testing.assert_array_equal(found[:, 0], list(plain.values()))
         # Batches without pending rows are gone, and others are at least half full.
         held = sum(len(batch.ids) for batch in {batch for batch, _ in pending._positions.values()})

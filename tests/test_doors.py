@@ -271,6 +271,12 @@ def table_file(suffix: str, path: Path, rows: Table) -> Path:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif suffix == ".parquet":
         parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=BATCH)
+    elif suffix == ".xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        book.active.append(list(rows[0]))
+        for row in rows:
+            book.active.append([";".join(cell) if isinstance(cell, list) else cell for cell in row.values()])
+        book.save(path)
     elif suffix == ".arrow":
         feather.write_feather(pa.Table.from_pylist(rows), path)
     else:
@@ -327,7 +333,7 @@ def tags_on_workers(suffix, folder):
         return on_workers(new_tagger().fit(LEARNED), table_file(suffix, folder / "asked", ASKED), folder, client)
 
 
-FILES = [".csv", ".tsv", ".jsonl", ".parquet", ".arrow"]
+FILES = [".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".arrow"]
 TABLE_DOORS: dict[str, Callable[[Path], list[set[str]]]] = {
     "columns": partial(tags_by, columns_of),
     "pandas": partial(tags_by, as_pandas),

@@ -1,37 +1,31 @@
 """Labels that come later than predictions: rows are pending, by their ids, until their labels are known.
 
-Pending rows are kept in the batches that they came in. A batch whose rows have mostly left is cut down to the others,
-so that memory is at most twice what the pending rows need.
-
 A row is learned or pending, never both, wherever an interrupt comes. Learning a row and dropping it are two steps: the
 first notes which rows are being learned and what the model knew before; the next call, or the interrupted one itself,
-checks whether the model has changed since, and drops the rows if it has.
+checks whether the model has changed since, and drops the rows if it has. `labelrace.base.pending` keeps the rows.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from itertools import islice
+import os
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse
 
-from labelrace.base import naming, parameters
-from labelrace.base.fitted import Fitted
-from labelrace.base.naming import NamedRows
-from labelrace.base.sparse import stacked
+from labelrace.base import model_file, parameters, state_file
+from labelrace.base.pending import KindOfRows, Numbers, PendingRows
 from labelrace.base.threads import Writable, one_at_a_time
-from labelrace.exceptions import UnknownRowError
-from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
+from labelrace.typing import Array, MatrixLike, TargetLike
+
+_MODEL, _BATCH = "model.", "pending"
 
 
 class _Learning(NamedTuple):
     """Rows that are being learned, and what the model knew before; None for models of other libraries."""
 
     ids: list[Hashable]
-    before: Fitted | None
+    before: Any
 
 
 class DelayedLabels(Writable):
@@ -42,15 +36,15 @@ class DelayedLabels(Writable):
 
     Parameters
     ----------
-    model : classifier
+    model : classifier or Tagger
         It predicts, and learns by ``partial_fit``; one of labelrace's or any other.
     max_rows : int, default=10_000
         Maximum number of pending rows; the oldest are dropped.
 
     Attributes
     ----------
-    model : classifier
-        The model, to save it or to call its other methods. Pending rows are not saved with it.
+    model : classifier or Tagger
+        The model, to call its other methods. `save` saves it with the pending rows.
 
     Examples
     --------
@@ -64,6 +58,16 @@ class DelayedLabels(Writable):
            [ True]])
     >>> tickets.learn(["A-2"], [[1]]).pending_ids
     ['A-1']
+
+    Rows of tables have their ids in them:
+
+    >>> rows = [{"id": i, "title": title, "tags": title} for i, title in enumerate(["oven", "toaster"] * 9)]
+    >>> tagger = labelrace.Tagger("tags", id="id", text="title", random_state=0).partial_fit(rows)
+    >>> tickets = labelrace.DelayedLabels(tagger)
+    >>> tickets.predict([{"id": 90, "title": "oven"}, {"id": 91, "title": "fridge"}])
+    [{'oven'}, set()]
+    >>> tickets.learn([91], [{"fridge"}]).pending_ids
+    [90]
     """
 
     def __init__(self, model: Any, *, max_rows: int = 10_000) -> None:
@@ -82,39 +86,50 @@ class DelayedLabels(Writable):
         return f"{type(self).__name__}({self.model!r}, max_rows={self.max_rows})"
 
     @property
+    def _kind(self) -> KindOfRows:
+        """The kind of rows that the model predicts and learns."""
+        rows: KindOfRows = self.model.rows_to_keep() if hasattr(self.model, "rows_to_keep") else Numbers(self.model)
+        return rows
+
+    @property
     def pending_ids(self) -> list[Hashable]:
         """Ids of the pending rows, oldest first."""
         return one_at_a_time(self._writers, lambda: self._up_to_date().ids)
 
-    def predict(self, X: MatrixLike, ids: Iterable[Hashable]) -> AnyMatrix:
+    def predict(self, X: MatrixLike, ids: Iterable[Hashable] | None = None) -> Any:
         """Predict label sets; the rows are pending until `learn` gets their labels.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows; for a tagger a table or path
             Features.
-        ids : sequence of n ids
-            Numbers, text or tuples of these. An id that comes again replaces its row.
+        ids : sequence of n ids, default=None
+            Numbers, text or tuples of these. An id that comes again replaces its row. By default, for a tagger, those
+            in the table's column of identifiers.
 
         Returns
         -------
-        (n, l) array of 0 and 1
+        (n, l) array of 0 and 1, or list of sets of tags
             As the model's ``predict`` gives it.
         """
-        return self._keep(self.model.predict(X), X, ids)
+        return self._keep(self.model.predict, X, ids)
 
-    def predict_labels(self, X: MatrixLike, ids: Iterable[Hashable]) -> list[set[Any]]:
+    def predict_labels(self, X: MatrixLike, ids: Iterable[Hashable] | None = None) -> list[set[Any]]:
         """Predict label sets by name, and keep the rows; see `predict`."""
-        return self._keep(self.model.predict_labels(X), X, ids)
+        named: list[set[Any]] = self._keep(getattr(self.model, "predict_labels", self.model.predict), X, ids)
+        return named
 
-    def predict_top(self, X: MatrixLike, ids: Iterable[Hashable], k: int = 5) -> list[list[tuple[Any, float]]]:
+    def predict_top(
+        self, X: MatrixLike, ids: Iterable[Hashable] | None = None, k: int = 5
+    ) -> list[list[tuple[Any, float]]]:
         """List the most likely labels with their probabilities, and keep the rows; see `predict`."""
-        return self._keep(self.model.predict_top(X, k), X, ids)
+        likely: list[list[tuple[Any, float]]] = self._keep(self.model.predict_top, X, ids, k)
+        return likely
 
-    def _keep(self, predicted: Any, X: Any, ids: Any) -> Any:
-        """Keep copies of rows after they have been predicted, so that wrong rows have been refused."""
-        rows = _own_rows(X)
-        listed = _check_ids(ids, _matrix(rows).shape[0])
+    def _keep(self, predict: Any, X: Any, ids: Any, *arguments: Any) -> Any:
+        """Predict rows and keep copies of them afterwards, so that wrong rows have been refused."""
+        predicted, rows = predict(X, *arguments), self._kind.copied(X)
+        listed = _check_ids(self._kind.ids(rows) if ids is None else ids, rows.n_rows)
         one_at_a_time(self._writers, lambda: self._up_to_date().keep(listed, rows, self.max_rows))
         return predicted
 
@@ -141,160 +156,81 @@ class DelayedLabels(Writable):
         return self
 
     def _learn(self, ids: list[Hashable], y: TargetLike) -> None:
-        names, n_features = (getattr(self.model, known, None) for known in ("feature_names_in_", "n_features_in_"))
-        rows = self._up_to_date().find(ids, names, n_features or 0)
-        self._learning = _Learning(ids, getattr(self.model, "_fitted", None))
-        try:
-            self.model.partial_fit(rows, y)
-        except Exception:
-            # The model has refused the rows, and is as it was: they stay pending.
-            self._learning = None
-            raise
-        finally:
-            self._up_to_date()
+        for rows, learn in self._kind.steps(*self._up_to_date().find(ids), y):
+            self._learning = _Learning([ids[row] for row in rows], self._kind.known())
+            try:
+                learn()
+            except Exception:
+                # The model has refused the rows, and is as it was: they stay pending.
+                self._learning = None
+                raise
+            finally:
+                self._up_to_date()
 
     def _up_to_date(self) -> PendingRows:
         """Return the pending rows, without those that have been learned."""
         learning = self._learning
         if learning is not None:
-            known = getattr(self.model, "_fitted", None)
+            known = self._kind.known()
             if known is None or known is not learning.before:
                 self._rows.drop(learning.ids)
             self._learning = None
         return self._rows
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model and the pending rows to one file, which `labelrace.load` reads, completely or not at all.
 
-class _Batch:
-    """Rows that came together, with the names of their features or None, and their ids; freed with the last of them."""
-
-    def __init__(self, number: int, rows: AnyMatrix, names: Sequence[str] | Array | None, ids: list[Hashable]) -> None:
-        self.number = number
-        self.rows = rows
-        self.names = names
-        self.ids = ids
-        self.n_gone = 0
-
-
-class PendingRows:
-    """The pending rows by their ids, oldest first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pending = PendingRows()
-    >>> pending.keep(["a", "b", "c"], np.array([[1.0], [2.0], [3.0]]), size=2)
-    >>> len(pending)
-    2
-    >>> pending.find(["c", "b"], names=None)
-    array([[3.],
-           [2.]])
-    """
-
-    def __init__(self) -> None:
-        # Valid after any interrupt: several entries are changed in one step.
-        self._positions: dict[Hashable, tuple[_Batch, int]] = {}
-        self._n_batches = 0
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    @property
-    def ids(self) -> list[Hashable]:
-        """The ids, oldest first."""
-        return list(self._positions)
-
-    def keep(self, ids: list[Hashable], rows: AnyMatrix | NamedRows, size: int) -> None:
-        """Add rows, which the caller must not change later; the oldest are dropped if there are more than ``size``."""
-        matrix, names = rows if isinstance(rows, NamedRows) else (rows, None)
-        # Of rows with one id the last counts.
-        last = {identity: row for row, identity in enumerate(ids)}
-        chosen = np.fromiter(last.values(), dtype=np.intp)[max(0, len(last) - size) :]
-        if not len(chosen):
-            self.drop(last)
-            return
-        if len(chosen) < len(ids):
-            matrix, ids = matrix[chosen], [ids[row] for row in chosen]
-        self._n_batches += 1
-        batch = _Batch(self._n_batches, matrix, names, ids)
-        positions = {identity: (batch, row) for row, identity in enumerate(ids)}
-        again = positions.keys() & self._positions.keys()
-        if again:
-            # They come last now, and their rows before are dropped.
-            replaced = [self._positions[identity][0] for identity in again]
-            self._positions = {one: where for one, where in self._positions.items() if one not in again} | positions
-            self._cut_down(replaced)
-        else:
-            self._positions.update(positions)
-        self.drop(islice(self._positions, max(0, len(self._positions) - size)))
-
-    def find(self, ids: list[Hashable], names: Array | None, n_features: int = 0) -> AnyMatrix | NamedRows:
-        """Find rows, in the order of the ids; with names if the model has ``names`` for its ``n_features`` features.
-
-        Raises
-        ------
-        UnknownRowError
-            If an id is unknown.
+        Parameters
+        ----------
+        path : path
         """
-        unknown = [identity for identity in ids if identity not in self._positions]
-        if unknown:
-            some = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
-            raise UnknownRowError(
-                f"There are no pending rows with the ids {some}: they were not predicted with ids, have been learned, "
-                "or were dropped as the oldest of more than max_rows."
-            )
-        groups = defaultdict[_Batch, list[tuple[int, int]]](list)
-        for index, identity in enumerate(ids):
-            batch, row = self._positions[identity]
-            groups[batch].append((index, row))
-        oldest_first = sorted(groups, key=lambda batch: batch.number)
-        parts = [_take(batch, np.array(groups[batch])[:, 1], names) for batch in oldest_first]
-        order = np.argsort([index for batch in oldest_first for index, _ in groups[batch]])
-        if names is None:
-            return stacked([part.matrix for part in parts], n_features)[order]
-        known: Sequence[str] | Array = names
-        for index, part in enumerate(parts):
-            parts[index] = naming.aligned(part, known)
-            known = parts[index].names
-        return NamedRows(stacked([part.matrix for part in parts], len(known))[order], known)
+        model_file.write(path, *one_at_a_time(self._writers, self._pack))
 
-    def drop(self, ids: Iterable[Hashable]) -> None:
-        """Remove rows."""
-        removed = [self._positions.pop(identity, None) for identity in list(ids)]
-        self._cut_down([position[0] for position in removed if position is not None])
+    def _pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the header and the arrays of the file."""
+        if not hasattr(self.model, "pack"):
+            raise ValueError(f"model must be one of labelrace's own to be saved, got {type(self.model).__name__}.")
+        batches, tensors = list[Any](), dict[str, Array]()
+        # The model after the rows: what has been learned is not pending.
+        for number, (ids, rows) in enumerate(self._up_to_date().batches()):
+            described, arrays = self._kind.pack(rows, f"{_BATCH}.{number}")
+            batches.append({"ids": [_plain_id(one) for one in ids], "rows": described})
+            tensors |= arrays
+        header, model_tensors = self.model.pack()
+        tensors |= {_MODEL + name: tensor for name, tensor in model_tensors.items()}
+        own = {"max_rows": int(self.max_rows), "model": header, "batches": batches}
+        return model_file.new_header(type(self).__name__) | own, tensors
 
-    def _cut_down(self, left: list[_Batch]) -> None:
-        """Copy the pending rows of batches of which less than half are pending, so that the others are freed."""
-        for batch, count in Counter(left).items():
-            batch.n_gone += count
-            if 2 * batch.n_gone <= len(batch.ids):
-                continue
-            pending = [row for row, one in enumerate(batch.ids) if self._positions.get(one) == (batch, row)]
-            ids = [batch.ids[row] for row in pending]
-            smaller = _Batch(batch.number, batch.rows[pending], batch.names, ids)
-            self._positions.update({identity: (smaller, row) for row, identity in enumerate(ids)})
+    @classmethod
+    def from_file(
+        cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None, embed: Any = None
+    ) -> Self:
+        """Make it from the content of its file; `labelrace.load` calls this."""
+        own = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
+        model = state_file.class_of(header["model"]).from_file(header["model"], own, encoders, embed)
+        delayed = cls(model, max_rows=header["max_rows"])
+        for number, batch in enumerate(header["batches"]):
+            rows = delayed._kind.unpack(batch["rows"], f"{_BATCH}.{number}", tensors)
+            ids = _check_ids(map(_read_id, batch["ids"]), rows.n_rows)
+            if len(set(ids)) < len(ids):
+                raise ValueError("two of its pending rows have the same id")
+            delayed._rows.keep(ids, rows, delayed.max_rows)
+        return delayed
 
 
-def _take(batch: _Batch, rows: IntArray, names: Array | None) -> NamedRows:
-    """Take rows of a batch; without names of its own it has the first of the model's."""
-    matrix = batch.rows[rows]
-    known = [] if names is None else list(names[: matrix.shape[1]])
-    return NamedRows(matrix, known if batch.names is None else batch.names)
+def _plain_id(identity: Any) -> Any:
+    """Return an id as JSON has it."""
+    if isinstance(identity, tuple):
+        return {"tuple": list(map(_plain_id, identity))}
+    plain = identity.item() if isinstance(identity, np.generic) else identity
+    if not isinstance(plain, (str, int, float)) and plain is not None:
+        raise ValueError(f"ids must be numbers, text or tuples of these to be saved, got {identity!r}.")
+    return plain
 
 
-def _own_rows(X: Any) -> AnyMatrix | NamedRows:
-    """Copy rows, with the names of their features if they have any."""
-    named = naming.feature_dicts(X)
-    if named is not None:
-        return NamedRows(named.matrix.copy(), list(named.names))
-    if scipy.sparse.issparse(X):
-        return scipy.sparse.csr_array(X, dtype=float, copy=True)
-    matrix = np.array(X, dtype=float)
-    names = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
-    return NamedRows(matrix, names) if len(names) == matrix.shape[-1] else matrix
-
-
-def _matrix(rows: AnyMatrix | NamedRows) -> AnyMatrix:
-    return rows.matrix if isinstance(rows, NamedRows) else rows
+def _read_id(plain: Any) -> Hashable:
+    """Read what `_plain_id` returned."""
+    return tuple(map(_read_id, plain["tuple"])) if isinstance(plain, dict) else plain
 
 
 def _check_ids(ids: Any, n_rows: int | None = None) -> list[Hashable]:
@@ -306,6 +242,8 @@ def _check_ids(ids: Any, n_rows: int | None = None) -> list[Hashable]:
         distinct = set(listed)
     except TypeError:
         raise ValueError("ids must hold numbers, text or tuples of these, got what cannot be an id.") from None
+    if any(one != one for one in listed):
+        raise ValueError("ids must hold what is equal to itself, got NaN: give such rows an id.")
     if n_rows is not None and len(listed) != n_rows:
         raise ValueError(f"X and ids must have the same number of rows, got {n_rows} and {len(listed)}.")
     if n_rows is None and not listed:

@@ -111,6 +111,12 @@ def waiting(name="race-cls-fixed"):
     return delayed
 
 
+def kept_rows(delayed, ids):
+    """Return pending rows, in the order of their ids."""
+    parts, order = delayed._rows.find(ids)
+    return np.concatenate([part.matrix for part in parts])[order]
+
+
 @pytest.mark.parametrize("name", ["race-cls-fixed", "obr"])
 def test_learn(name):
     def n_learned(delayed):
@@ -121,7 +127,7 @@ def test_learn(name):
         left = set(range(8)) - set(delayed.pending_ids)
         assert (n_learned(delayed), left) in ((0, set()), (5, {1, 2, 3, 4, 6}))
         # What waits is still what it was.
-        rows = delayed._rows.find(delayed.pending_ids, None, 6)
+        rows = kept_rows(delayed, delayed.pending_ids)
         np.testing.assert_array_equal(rows, X[delayed.pending_ids])
 
     ids = [4, 1, 3, 2, 6]
@@ -139,7 +145,7 @@ def test_predicting_with_ids():
         assert len(set(ids)) == len(ids) <= 36
         # The oldest leave when the new ones are there.
         assert set(range(2, 8)) <= set(ids) or {*range(2), *range(20, 34)} <= set(ids)
-        found = delayed._rows.find(ids, None, 6)
+        found = kept_rows(delayed, ids)
         for row, identity in zip(found, ids, strict=True):
             old, new = X[identity] if identity < 8 else None, X[20 + (identity if identity < 2 else identity - 18)]
             assert any(np.array_equal(row, one) for one in (old, new) if one is not None)

@@ -13,6 +13,7 @@ from sklearn.linear_model import SGDClassifier
 import labelrace
 from labelrace import RACEClassifier
 from labelrace.base import registry
+from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.registry import describe_model, is_online
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
@@ -139,12 +140,18 @@ def test_a_registered_function_and_what_is_said_about_it(registered):
     assert labelrace.make_model("obr-ridge", alpha=0.5).learner == Ridge(alpha=0.5)
     with pytest.raises(ValueError, match=r"obr-ridge has no parameter 'beta'\. It has: alpha"):
         labelrace.make_model("obr-ridge", beta=1)
-    # Whoever registers a name again means another model.
-    labelrace.register_model("obr-ridge", lambda **any_parameters: any_parameters)
+    with pytest.raises(ValueError, match=r"name must be free, got 'obr-ridge', which <function .* has"):
+        labelrace.register_model("obr-ridge", lambda **any_parameters: any_parameters)
+    # Whoever defines a function again, as in a notebook, may register it again.
+    labelrace.register_model("obr-ridge", ridge)
     assert describe_model("obr-ridge") == ""
     assert is_online("obr-ridge")
-    assert labelrace.make_model("obr-ridge", beta=1, gamma=2) == {"beta": 1, "gamma": 2}
     assert labelrace.model_names().count("obr-ridge") == 1
+
+
+def test_a_function_may_take_any_parameters(registered):
+    labelrace.register_model("any", lambda **any_parameters: any_parameters)
+    assert labelrace.make_model("any", beta=1, gamma=2) == {"beta": 1, "gamma": 2}
 
 
 @pytest.mark.parametrize(
@@ -165,10 +172,13 @@ def test_whether_a_model_is_online_is_found_out(registered, factory, online):
         ("", Mine, "name must be text without a colon, got ''"),
         ("my:model", Mine, "name must be text without a colon, got 'my:model'"),
         (None, Mine, "name must be text without a colon, got None"),
-        ("race", Mine, "name must not be one of labelrace's own models, got 'race': choose another one"),
-        ("plst", Mine, "name must not be one of labelrace's own models"),
-        ("mine", Mine(), "factory must be a class or a function that makes a model, got Mine"),
-        ("mine", "sklearn.dummy:DummyClassifier", "factory must be a class or a function"),
+        ("race", Mine, "name must not be one of labelrace's own, got 'race': choose another one"),
+        ("plst", Mine, "name must not be one of labelrace's own"),
+        ("mine", Mine(), "What is registered as 'mine' must be a class or a function, got Mine"),
+        ("Tagger", Mine, "name must not be one of labelrace's own, got 'Tagger'"),
+        ("mine", int, "must be a classifier, got int without predict, partial_fit"),
+        ("mine", OnlineClassifier, "got OnlineClassifier without _algorithm: define it"),
+        ("mine", "sklearn.dummy:DummyClassifier", "must be a class or a function"),
     ],
 )
 def test_what_cannot_be_registered(registered, name, factory, match):

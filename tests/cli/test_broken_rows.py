@@ -1,4 +1,4 @@
-"""What comes before a row that cannot be read is learned and saved."""
+"""What comes before a row that cannot be read or learned is learned and saved."""
 
 import json
 
@@ -25,18 +25,39 @@ def test_all_rows_before_it_are_saved(works, command, tmp_path, options, kind, n
     status, _, told = command("train", f"bad{kind}", *options, "-o", "bad")
     assert status == 1
     assert f"bad{kind}, line {end + 1}: " in told
-    assert f"What came before is saved. race learned {n_good} rows with 2 " in told
+    assert f"What came before is saved. race learned {n_good:,} rows with 2 " in told
     assert (tmp_path / "bad").read_bytes() == (tmp_path / "good").read_bytes()
     if "--tags" in options:
-        assert f"What came before is saved. Learned {n_good} more rows" in command("update", "good", f"bad{kind}").err
+        assert f"What came before is saved. Learned {n_good:,} more row" in command("update", "good", f"bad{kind}").err
 
 
 @pytest.mark.parametrize("options", [("--tags", "tags"), ("--labels", "tags", "-m", "obr")], ids=["tagger", "model"])
 def test_nothing_before_it(refuses, tmp_path, options):
     (tmp_path / "bad.csv").write_text("a,tags\nbroken\n1,x\n")
     (tmp_path / "model").write_text("old")
-    told = refuses("train", "bad.csv", *options, "-o", "model")
+    told = refuses("train", "bad.csv", *options, "-o", "model", "--force")
     assert "bad.csv, line 2: the row has 1 cells" in told
     if "--tags" in options:
         assert told.endswith("Nothing was learned, and no file was written.")
     assert (tmp_path / "model").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [(("--tags", "x,y"), "1,2,0"), (("--labels", "x,y"), "1e300,1,0"), (("--labels", "x,y", "-m", "obr"), "1e300,1,0")],
+    ids=["tagger", "race", "obr"],
+)
+@pytest.mark.parametrize("n_good", [1, 289, 500, 701])
+def test_all_rows_before_one_that_is_refused_are_saved(works, command, tmp_path, options, refused, n_good):
+    lines = ["a,x,y", *(f"{i % 7},1,{i % 2}" for i in range(1200))]
+    good, rest = lines[: n_good + 1], lines[n_good + 2 :]
+    (tmp_path / "good.csv").write_text("\n".join(good) + "\n")
+    (tmp_path / "bad.csv").write_text("\n".join([*good, refused, *rest]) + "\n")
+    works("train", "good.csv", *options, "-o", "good")
+    status, _, told = command("train", "bad.csv", *options, "-o", "bad")
+    assert status == 1
+    assert f"Row {n_good + 1}: " in told
+    assert f"What came before is saved. {'obr' if 'obr' in options else 'race'} learned {n_good:,} rows" in told
+    assert (tmp_path / "bad").read_bytes() == (tmp_path / "good").read_bytes()
+    if "--tags" in options:
+        assert f"Learned {n_good:,} more row" in command("update", "good", "bad.csv").err

@@ -57,7 +57,7 @@ def test_a_second_one_at_any_moment(tmp_path):
     draw, program = random.Random(0), "from labelrace.cli import command; command()"
     for _ in range(8):
         process = subprocess.Popen(
-            [sys.executable, "-c", program, "train", "t.csv", "--tags", "tags", "-o", "model"],
+            [sys.executable, "-c", program, "train", "t.csv", "--tags", "tags", "-o", "model", "--force"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

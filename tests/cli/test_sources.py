@@ -35,7 +35,7 @@ def folder(files, model_file, works, tmp_path):
     for path in (files(".csv"), files(".csv").with_name("toy.csv.schema.json")):
         shutil.copy(path, path.name.replace("toy", "t"))
     shutil.copy(model_file, "model")
-    works("train", "t.csv", "--tags", "new", "-o", "tagger")
+    works("train", "t.csv", "--tags", "new,", "-o", "tagger")
     (tmp_path / "folder").mkdir()
     os.symlink("t.csv", "link.csv")
     os.link("t.csv", "hard.csv")

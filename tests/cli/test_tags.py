@@ -54,8 +54,8 @@ def test_train_says_what_it_found_and_how_good_it_is(trained):
     assert lines[3] == "race learned 800 rows with 3 tags: t.labelrace"
     tagger = labelrace.load("t.labelrace")
     assert lines[4] == (
-        f"Prequential quality (700 rows): example F1 {tagger.quality_['example_f1']:.3f}, "
-        f"micro F1 {tagger.quality_['micro_f1']:.3f}."
+        "Prequential quality (each row was predicted before it was learned): "
+        f"example F1 {tagger.quality_['example_f1']:.3f}, micro F1 {tagger.quality_['micro_f1']:.3f} (700 rows)."
     )
     assert lines[5].startswith("Predicted well: ")
     assert all(f"{tag} (F1 0.9" in lines[5] or f"{tag} (F1 1.0" in lines[5] for tag in TOPICS)
@@ -73,7 +73,7 @@ def test_predict_keeps_ids_and_gives_tags_and_probabilities(works):
     write("new.csv", without_tags(new))
     works("predict", "t.labelrace", "new.csv", "-o", "out.csv", "--batch-size", 7)
     out = read("out.csv")
-    assert list(out[0]) == ["nr", "tags", "probabilities"]
+    assert list(out[0]) == ["nr", "body", "tags", "probabilities", "review"]
     assert [row["nr"] for row in out] == [row["nr"] for row in new]
     tagger = labelrace.load("t.labelrace")
     assert [set(row["tags"].split(";")) for row in out] == tagger.predict(new)
@@ -93,12 +93,14 @@ def test_standard_input_by_the_names_of_columns(works, command):
     out = works("predict", "t.labelrace", "-", stdin='{"body": "my oven door", "nr": "T-7"}\n')
     assert json.loads(out)["tags"] == ["oven"]
     out = works("predict", "t.labelrace", "-", stdin="body,nr\nmy toaster bread,T-8\n")
-    assert json.loads(out) | {"probabilities": []} == {"nr": "T-8", "tags": ["toaster"], "probabilities": []}
+    expected = {"body": "my toaster bread", "nr": "T-8", "tags": ["toaster"], "review": False}
+    assert {name: cell for name, cell in json.loads(out).items() if name != "probabilities"} == expected
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         ended = command("predict", "t.labelrace", "-", stdin='{"body": "my oven door", "seen": 1}\n')
-    assert (ended.status, ended.err) == (0, "Warning: Columns that are new are ignored: 'seen'.\n")
-    assert json.loads(ended.out)["row"] == 0
+    said = "Warning: Columns that are new are ignored: 'seen'.\n1 row: 1 with tags, 0 for review.\n"
+    assert (ended.status, ended.err) == (0, said)
+    assert json.loads(ended.out)["seen"] == 1
 
 
 @pytest.mark.usefixtures("trained")
@@ -148,7 +150,7 @@ def test_columns_can_be_said(works, refuses):
     assert "code   category" in out
     assert "on     left out" in out
     assert "no column 'bdoy', which text= names" in refuses(
-        "train", "old.txt.csv", "--tags", "tags", "-o", "t", "--text", "bdoy", "--delimiter", ";"
+        "train", "old.txt.csv", "--tags", "tags", "-o", "u", "--text", "bdoy", "--delimiter", ";"
     )
     said = refuses("train", "old.txt.csv", "-o", "t", "--text", "body")
     assert "need --tags" in said

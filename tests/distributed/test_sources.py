@@ -16,7 +16,8 @@ import labelrace
 from labelrace.distributed import fitting, worker_tasks
 from labelrace.distributed.sources import DelayedPiece, FilePiece, as_delayed_pieces, pieces_of, read_batches
 from labelrace.exceptions import DataFormatError
-from labelrace.streams import load_dataset, write_dataset
+from labelrace.streams import load_dataset, table_stream, write_dataset
+from labelrace.streams.column_matching import shared_features
 from labelrace.streams.synthetic import SyntheticStream
 
 
@@ -153,3 +154,19 @@ def test_batches_that_are_not_alike_are_learned_apart():
         labelrace.LabelRaceClassifier(random_state=0), pieces, worker_tasks.Settings(500, None, 20)
     )
     assert begun.known_batches == (1,) * 7 + (0,) * 3
+
+
+def test_files_are_scanned_once_before_they_are_learned_and_once_by_a_worker(tmp_path, monkeypatch):
+    for number in range(2):
+        rows = (f"{row % 5},{'red' if row % 2 else 'blue'},{'x;y' if row % 3 else 'y'}" for row in range(1500))
+        (tmp_path / f"rows-{number}.csv").write_text("\n".join(["size,hue,tags", *rows]) + "\n")
+    scans, scan = [], table_stream.scan_table
+    monkeypatch.setattr(table_stream, "scan_table", lambda table, *a: scans.append(table.path.name) or scan(table, *a))
+    opened = {}
+    pieces = pieces_of(str(tmp_path / "rows-*.csv"), as_tables=False, labels="tags", opened=opened)
+    assert len(pieces) == 6
+    features = shared_features(opened, "tags", opened=opened)
+    assert scans == ["rows-0.csv", "rows-1.csv"]
+    for piece in (pieces[1], pieces[0], pieces[2]):
+        list(read_batches(piece, 500, as_tables=False, labels="tags", features=features))
+    assert scans == ["rows-0.csv", "rows-1.csv", "rows-0.csv"]

@@ -50,10 +50,8 @@ def method(tmp_path_factory):
     module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     labelrace.register_model("centroids", module.CentroidsClassifier)
-    # A public name, so that it can be loaded from a file.
-    registry.PUBLIC_HOMES["CentroidsClassifier"] = path.stem
     yield module
-    del registry.PUBLIC_HOMES["CentroidsClassifier"], registry._REGISTERED["centroids"], sys.modules[path.stem]
+    del registry._REGISTERED["centroids"], sys.modules[path.stem]
 
 
 def test_its_example_runs(method):

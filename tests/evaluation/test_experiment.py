@@ -43,7 +43,7 @@ def test_records_follow_the_schema(settings, tmp_path):
     assert (manifest, records) == read_run(tmp_path / "out")
     assert list(manifest) == [
         *("format", "version", "created", "protocol", "source", "models", "runs", "seed", "batch_size", "measures"),
-        "machine",
+        *("zero_division", "machine"),
     ]
     assert manifest["format"] == 1
     assert manifest["version"] == labelrace.__version__

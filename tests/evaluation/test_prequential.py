@@ -63,7 +63,7 @@ def test_averages_equal_the_reference(golden, real_data, name, encoding):
         projection=(reference["A"].T, reference["bias"]),
         categorical_features=data.categorical,
     )
-    points = list(prequential(model, data, batch_size=size, measures=list(MEASURES.values())))
+    points = list(prequential(model, data, size, list(MEASURES.values()), zero_division=1.0))
     expected = [reference["avg_main"][places[measure]] for measure in MEASURES]
     # Scores that are equal but for round-off move the areas under the curve by a pair or two of millions.
     np.testing.assert_allclose(list(averages(points).values()), expected, rtol=0, atol=1e-7)

@@ -13,6 +13,7 @@ from labelrace.base import growth
 from labelrace.exceptions import LimitError, MergeError
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme.compress import project
+from labelrace.extreme.sizes import sizes_for
 from labelrace.linear.rls import RLS
 from labelrace.measures import evaluate
 
@@ -40,14 +41,14 @@ def fitted(n=1200, n_labels=2500, **parameters):
 
 def test_memory_is_divided_between_codes_and_table():
     for memory in (3e5, 4e6, 1e8):
-        sizes = hashed.sizes_for(memory, 1000, 3000)
+        sizes = sizes_for(memory, 1000, 3000)
         assert 0.6 * min(memory, 7e7) < 4 * (sizes.n_components * 4000 + sizes.n_slots) <= memory
     model, *_ = fitted(400)
     state = model._fitted.state
     arrays = [state.learners.weights, state.decoder.sums, state.table]
     assert sum(np.asarray(array).nbytes for array in arrays) <= 4e6
-    assert model.n_components_ == hashed.sizes_for(4e6, 300, 2500, uses_postings=False).n_components
-    assert model.n_slots_ == hashed.sizes_for(4e6, 300, 2500, uses_postings=False).n_slots
+    assert model.n_components_ == sizes_for(4e6, 300, 2500, uses_postings=False).n_components
+    assert model.n_slots_ == sizes_for(4e6, 300, 2500, uses_postings=False).n_slots
 
 
 def test_learns_and_predicts_sets_tops_and_scores_alike():
@@ -69,6 +70,20 @@ def test_learns_and_predicts_sets_tops_and_scores_alike():
     scores = model.decision_function(test)
     assert ((scores > 1e-6) <= chosen).all()
     assert len(model.predict_top(test[:1], 10_000)[0]) == 2500
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_probabilities_of_labels_that_features_do_not_tell_are_their_frequencies(seed):
+    """After the first rows, too, though the decoder was fitted to them: with their scores it would say up to .8."""
+    rng = np.random.default_rng(seed)
+    X = scipy.sparse.random_array((800, 60), density=0.1, rng=rng, format="csr")
+    Y = (rng.random((800, 40)) < 0.1).astype(float)
+    model = labelrace.HashedRACEClassifier(random_state=0).partial_fit(X[:400], Y[:400])
+    assert model.fitted.state.counts_left_out.rows == pytest.approx(128)
+    likely = model.predict_proba(X[400:])
+    assert likely.mean() == pytest.approx(0.1, abs=0.01)
+    assert (likely > 0.2).mean() < 0.01
+    assert likely.max() < 0.35
 
 
 def test_no_array_of_rows_and_labels_is_made():

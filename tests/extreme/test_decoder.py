@@ -36,13 +36,15 @@ def learned(keep, n_batches=12, n=40):
     return state, np.vstack([U for U, _ in rows]), scipy.sparse.vstack([Y for _, Y in rows]).toarray(), weights
 
 
-def naive_scores(U, Y, weights, queries):
-    """Ridge regression of the labels on the codes, about their means."""
+def naive_scores(U, Y, weights, queries, ridge=None):
+    """Ridge regression of the labels on the codes, about their means; the ridge is the decoder's if none is given."""
     n = weights.sum()
     mean, frequency = weights @ U / n, weights @ Y / n
     centred = U - mean
     G = (weights[:, None] * centred).T @ centred
-    G += (1e-3 * np.trace((weights[:, None] * U).T @ U) / K + 1.0) * np.eye(K)
+    if ridge is None:
+        ridge = 1e-3 * np.trace((weights[:, None] * U).T @ U) / K + 1.0
+    G += ridge * np.eye(K)
     return frequency + (queries - mean) @ np.linalg.solve(G, (weights[:, None] * centred).T @ (Y - frequency))
 
 
@@ -62,6 +64,23 @@ def test_scores_are_those_of_least_squares(keep):
     np.testing.assert_allclose(
         code_decoder.pair_scores(derived, queries, rows, labels), expected[rows, labels], atol=2e-4
     )
+
+
+def test_leave_one_out_scores_are_those_of_a_decoder_without_the_row():
+    """The ridge is that of all rows. Of one row alone nothing is left."""
+    U, Y = some_rows(0, 20)
+    derived = code_decoder.derive(code_decoder.update(code_decoder.init(L, K), U, Y))
+    queries = code_decoder.queries(derived, U)
+    got = code_decoder.leave_one_out_scores(code_decoder.all_scores(derived, queries), Y.toarray(), queries)
+    ridge = 1e-3 * np.square(U).sum() / K + 1.0
+    for row in range(20):
+        others = np.arange(20) != row
+        expected = naive_scores(U[others], Y.toarray()[others], np.ones(19), U[[row]], ridge)
+        np.testing.assert_allclose(got[[row]], expected, atol=2e-4)
+    derived = code_decoder.derive(code_decoder.update(code_decoder.init(L, K), U[:1], Y[:1]))
+    queries = code_decoder.queries(derived, U[:1])
+    alone = code_decoder.leave_one_out_scores(code_decoder.all_scores(derived, queries), Y[:1].toarray(), queries)
+    np.testing.assert_allclose(alone, 0.0, atol=1e-3)
 
 
 @pytest.mark.parametrize("keep", [1.0, 0.9, 1e-7])

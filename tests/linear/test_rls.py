@@ -215,7 +215,7 @@ def test_textbook_on_sparse_rows(seed, sizes, half_life, alpha, compressed, way,
     textbook = Textbook(alpha, half_life, lambda: Sparse(12), binary)
     for X, H in batches:
         textbook.learn(X, H)
-    with patch.multiple(rls, **WAYS[way]):
+    with patch.multiple(blocks, **WAYS[way]):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
 

@@ -39,6 +39,33 @@ def test_bipartition_measures(batch):
     assert evaluate(Y_true, Y_pred, measures=expected) == pytest.approx(expected)
 
 
+def test_absent_labels_count_as_scikit_learn_has_them(batch):
+    Y_true, Y_pred, scores = batch
+    Y_true[:, 0], Y_pred[:, 0] = 0, 0  # neither there nor predicted
+    Y_true[:, 1], Y_pred[:, 2] = 0, 0  # one of both
+    rates = {"precision": metrics.precision_score, "recall": metrics.recall_score, "f1": metrics.f1_score}
+    expected = {f"macro_{name}": rate(Y_true, Y_pred, average="macro", zero_division=0) for name, rate in rates.items()}
+    assert evaluate(Y_true, Y_pred, measures=expected) == pytest.approx(expected)
+    # One label more that counts as 1 is a fifteenth.
+    whole = evaluate(Y_true, Y_pred, scores)
+    assert {name: whole[name] - 1 / 15 for name in expected} == pytest.approx(expected)
+    assert evaluate(Y_true, Y_pred, measures="paper")["macro_f1"] == whole["macro_f1"]
+
+
+def test_all_without_scores_are_those_of_labels(batch):
+    Y_true, Y_pred, scores = batch
+    whole, labels, ranks = evaluate(Y_true, Y_pred, scores), evaluate(Y_true, Y_pred), evaluate(Y_true, scores=scores)
+    assert whole == {name: {**labels, **ranks}[name] for name in whole}
+    assert set(ranks) == {"average_precision", "coverage", "micro_auc", "macro_auc"}
+    assert not labels.keys() & ranks.keys()
+    with pytest.raises(ValueError, match="scores must be given to compute coverage, micro_auc, got None"):
+        evaluate(Y_true, Y_pred, measures=["micro_f1", "coverage", "micro_auc"])
+    with pytest.raises(ValueError, match="Y_pred must be given"):
+        evaluate(Y_true, measures="paper")
+    with pytest.raises(ValueError, match="zero_division must be a number from 0 to 1, got 'warn'"):
+        evaluate(Y_true, Y_pred, zero_division="warn")
+
+
 def test_ranking_measures(batch):
     Y_true, _, scores = batch
     expected = {

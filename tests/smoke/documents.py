@@ -32,8 +32,13 @@ _FENCE = re.compile(r"^```(?P<language>[a-z]+)[^\n]*\n(?P<code>.*?)^```$", re.MU
 _COMMENTS = re.compile(r"(?:<!--(?:(?!-->).)*-->\s*)+\Z", re.DOTALL)
 _COMMENT = re.compile(r"<!-- *(setup|needs|not run):\s*(.*?)\s*-->", re.DOTALL)
 _DATA_FILE = re.compile(r"[\w./-]+?\.(?:arff|csv|tsv|jsonl|parquet|npz|svm)(?:\.gz)?(?![\w.])")
+_TRAINED_FILE = re.compile(r"labelrace train .*-o (\S+)")
 _MODEL_FILE = re.compile(r"[\w./-]+\.safetensors")
-_NAMED_DATASET = re.compile(r"load_dataset\(\s*[\"']([\w-]+)[\"']")
+_NAMED_DATASET = re.compile(
+    r"""(?:load_dataset\(\s*["']|^labelrace (?:run|train) )([\w-]+)(?:["']|(?= ))""", re.MULTILINE
+)
+# Where named datasets are, as after 'labelrace data fetch': not in the folder that the reader works in.
+_FETCHED = "fetched"
 # Rows that are yet to be labelled.
 _PIPED = re.compile(r"^(?:\$ )?cat ([\w./-]+\.jsonl) *\|", re.MULTILINE)
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -86,10 +91,10 @@ def read_blocks(path: Path, *languages: str) -> list[Block]:
 
 @contextlib.contextmanager
 def working_folder(folder: Path) -> Iterator[None]:
-    """Work in a folder that is also where named datasets are looked for."""
+    """Work in a folder; named datasets are looked for in the one beside it that they have been fetched to."""
     before, data = Path.cwd(), os.environ.get("LABELRACE_DATA")
     os.chdir(folder)
-    os.environ["LABELRACE_DATA"] = str(folder)
+    os.environ["LABELRACE_DATA"] = str(folder / _FETCHED)
     try:
         yield
     finally:
@@ -103,8 +108,9 @@ def working_folder(folder: Path) -> Iterator[None]:
 def stand_ins(blocks: list[Block], folder: Path) -> None:
     """Write a small dataset, or a small model, under every name of such a file in the blocks."""
     code = "\n".join(block.code for block in blocks)
-    data = {*_DATA_FILE.findall(code), *(f"{name}.arff" for name in _NAMED_DATASET.findall(code))}
-    models = set(_MODEL_FILE.findall(code))
+    data = {*_DATA_FILE.findall(code), *(f"{_FETCHED}/{name}.arff" for name in _NAMED_DATASET.findall(code))}
+    # Those that a block trains are not there before: `train` does not replace a file without --force.
+    models = set(_MODEL_FILE.findall(code)).difference(_TRAINED_FILE.findall(code))
     if not data and not models:
         return
     run_shell("labelrace data make stand-in.arff --rows 240 --features 6 --labels 5", folder)
@@ -173,7 +179,7 @@ def run_shell(line: str, folder: Path) -> None:
         line,
         shell=True,
         cwd=folder,
-        env={**os.environ, "PATH": path, "LABELRACE_DATA": str(folder), "COLUMNS": "200"},
+        env={**os.environ, "PATH": path, "LABELRACE_DATA": str(folder / _FETCHED), "COLUMNS": "200"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -3,9 +3,12 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
+import labelrace
+from labelrace.evaluation import prequential
 from labelrace.streams import Dataset
 
 
@@ -50,3 +53,53 @@ def test_parts_must_fit(data, change):
 def test_rows_must_fit(data):
     with pytest.raises(ValueError, match="do not fit together"):
         dataclasses.replace(data, Y=data.Y[:3])
+
+
+class TestFromArrays:
+    """Arrays as a dataset."""
+
+    def test_is_evaluated_as_the_arrays_are(self):
+        rng = np.random.default_rng(0)
+        X = rng.random((60, 3))
+        Y = (X[:, :2] > 0.5).astype(int)
+        data = Dataset.from_arrays(X, Y, name="mine")
+        assert (data.name, data.feature_names, data.label_names) == ("mine", ("x0", "x1", "x2"), ("label0", "label1"))
+        batches = [(X[start : start + 20], Y[start : start + 20]) for start in (0, 20, 40)]
+        ours, plain = (
+            [step.measures for step in prequential(labelrace.make_model("obr"), source, batch_size=20)]
+            for source in (data, batches)
+        )
+        assert ours == plain
+        assert len(ours) == 2
+
+    def test_names_and_kinds(self):
+        X = pd.DataFrame({"size": [1.0, 2.0], "hue": [0.0, 1.0]})
+        Y = pd.DataFrame({"new": [0, 1], "hot": [1, 1]})
+        for categorical in (["hue"], [1], [False, True]):
+            data = Dataset.from_arrays(X, Y, categorical=categorical)
+            assert data.feature_names == ("size", "hue")
+            assert data.label_names == ("new", "hot")
+            assert data.categorical.tolist() == [False, True]
+        sparse_data = Dataset.from_arrays(csr_array(X.to_numpy()), csr_array(Y.to_numpy()), label_names=["a", "b"])
+        assert sparse_data.label_names == ("a", "b")
+        np.testing.assert_array_equal(sparse_data.X.toarray(), X.to_numpy())
+
+    def test_missing_labels(self):
+        data = Dataset.from_arrays([[1.0], [2.0]], [[1, np.nan], [0, 1]])
+        np.testing.assert_array_equal(data.Y.toarray(), [[1, np.nan], [0, 1]])
+        assert "cardinality 1.00" in repr(data)
+
+    @pytest.mark.parametrize(
+        ("X", "Y", "names", "message"),
+        [
+            ([[1.0]], [[1], [0]], {}, "the same number of rows, got 1 and 2"),
+            ([1.0], [[1]], {}, "X must be a matrix"),
+            ([[1.0]], [[2]], {}, "Y must hold 0 and 1"),
+            ([[1.0]], [[1, 0]], {"label_names": ["a"]}, "label_names must be 2 distinct names"),
+            ([[1.0]], [[1, 0]], {"label_names": ["a", "a"]}, "label_names must be 2 distinct names"),
+            ([[1.0]], [[1]], {"categorical": ["hue"]}, "categorical must name columns"),
+        ],
+    )
+    def test_refused(self, X, Y, names, message):
+        with pytest.raises(ValueError, match=message):
+            Dataset.from_arrays(X, Y, **names)

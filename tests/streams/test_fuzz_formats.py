@@ -13,6 +13,9 @@ from labelrace.base.sparse import dense
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
 
+# That a file is read as cp1252, or with another delimiter, is said.
+pytestmark = pytest.mark.filterwarnings("ignore:.* is read (as|with) ")
+
 SUFFIXES = [".arff", ".svm", ".xc", ".txt", ".csv", ".tsv", ".jsonl", ".parquet", ".arrow", ".npz", ".mat"]
 # How to read a file that has lost what lies beside it.
 LABELS = {".arff": 2, ".csv": 2, ".tsv": "label_*", ".jsonl": "labels", ".parquet": ["label_a", "label_b"], ".arrow": 2}

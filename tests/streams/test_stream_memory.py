@@ -1,5 +1,8 @@
 """A stream's memory is that of a batch, however long the file."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from helpers.memory import peak_of
@@ -55,3 +58,30 @@ def test_dataset_in_memory_is_not_copied(tmp_path):
     X, Y = np.zeros((20_000, 20)), csr_array((20_000, 5), dtype=np.int8)
     data = Dataset(X, Y, tuple(map(str, range(20))), tuple("abcde"), np.zeros(20, dtype=bool), "zeros")
     assert peak_of(lambda: write_dataset(data, tmp_path / "zeros.svm")) < X.nbytes / 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere peaks are in other units")
+def test_columns_of_a_wide_table_take_few_bytes_each(tmp_path):
+    """Pyarrow allocates outside of Python: a process of its own tells its peak."""
+    (tmp_path / "wide.csv").write_text(
+        "\n".join([",".join(f"c{i}" for i in range(40_000)), *["0," * 39_999 + "1"] * 2])
+    )
+    code = (
+        "import resource\n"
+        "from labelrace.streams import open_stream, table_stream\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\n"
+        "for _ in open_stream('wide.csv', 1).batches(10): pass\n"
+        "print(peak() - before)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert int(told.stdout) / 40_000 < 3, "kilobytes a column"
+
+
+@pytest.mark.parametrize("truths", [("1", "0"), ("true", "false"), ("1.0", "FALSE")])
+def test_labels_may_be_other_truths_further_down(tmp_path, truths):
+    path = tmp_path / "rows.csv"
+    lines = ["a,l", *["1,0", "2,1"] * 9000, *[f"1,{truths[1]}", f"2,{truths[0]}"] * 9000, *["1,0", "2,1"] * 9000]
+    path.write_text("\n".join(lines) + "\n")
+    data = load_dataset(path, ["l"])
+    np.testing.assert_array_equal(data.Y.toarray()[:, 0], data.X[:, 0] == 2)

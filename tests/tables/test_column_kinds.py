@@ -140,4 +140,5 @@ def test_a_column_learned_from_lists_takes_texts_when_their_separator_is_known()
     lists = Tagger("tags", random_state=0).partial_fit(parts(500, list, 0)).partial_fit(parts(100, list, 2))
     for form in (list, ";".join, json.dumps):
         assert tagger.predict_top(parts(200, form, 1), 4) == lists.predict_top(parts(200, list, 1), 4)
-    assert lists.merge(tagger).columns_[0].separator == ";"
+    known = Tagger("tags", model="obr").partial_fit(parts(500, list, 0))
+    assert known.merge(known.emptied().partial_fit(parts(100, ";".join, 2))).columns_[0].separator == ";"

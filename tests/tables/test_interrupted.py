@@ -100,7 +100,7 @@ def test_names_of_tags_that_are_no_text():
 
 def test_threads(short_turns):
     """Two threads predict while two learn: every prediction is of one moment, and no row is lost."""
-    tagger, errors, learning = tagger_of(), [], [True, True]
+    tagger, errors, learning = tagger_of().set_params(skip_known=False), [], [True, True]
 
     def predict():
         try:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from labelrace import Tagger, load
-from labelrace.cli.predict import tag_rows
+from labelrace.cli.predict import tag_tables
 from labelrace.tables.cells import as_name, as_texts, one_form
 from labelrace.tables.read import Table, as_table, file_tables, stack_tables, table_batches, text_tables
 
@@ -99,9 +99,9 @@ def test_one_model_through_every_door(learned):
 def test_whole_numbers_are_the_same_texts_through_every_door(learned, door, tmp_path):
     table = frame(200, 1)
     for tagger in (learned["csv"], learned["parquet"]):
-        rows = [row for part in tag_rows(tagger, DOORS[door](table, tmp_path), top=None, as_csv=True) for row in part]
-        assert [row["id"] for row in rows] == [str(i) for i in table["id"]]
-        assert [row["tags"] for row in rows] == table["tags"].tolist()
+        found = stack_tables(list(tag_tables(tagger, DOORS[door](table, tmp_path), top=None, suffix=".csv"))).columns
+        assert list(map(as_name, as_texts(found["id"]))) == [str(i) for i in table["id"]]
+        assert found["tags"] == table["tags"].tolist()
 
 
 def test_one_text_for_a_value():

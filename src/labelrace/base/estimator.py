@@ -14,27 +14,28 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, overload
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from labelrace.base import labels, parameters, validation
+from labelrace.base import labels, missing_labels, parameters, validation
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.alignment import check_same_algorithm
 from labelrace.base.declared_parameters import DeclaredParameters
 from labelrace.base.fitted import Fitted
+from labelrace.base.fitted_attributes import FittedAttributes
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.threads import Writable, one_writer
 from labelrace.base.validation import EstimatorInfo
-from labelrace.exceptions import GrowthError, MergeError
+from labelrace.exceptions import GrowthError, MergeError, ModelFileError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
+Top: TypeAlias = list[list[tuple[Any, float]]]
 
-class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+
+class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the classifiers, nearly all of which learn batch by batch.
 
     A subclass is its parameters, declared as fields, and makes its algorithm of them.
@@ -45,17 +46,6 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         Features that hold codes 0, 1, 2, … of nominal values.
     label_names : sequence of str or None, default=None
         Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
     """
 
     is_online = True
@@ -131,7 +121,16 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """
         is_first = "_fitted" not in self.__dict__
         fitted, batch = (self._first_batch if is_first else self._next_batch)(X, y, sample_weight)
-        self._fitted = fitted.learn(batch)
+        self._fitted = learned = fitted.learn(batch)
+        # Nearly always nothing has happened: looking must cost nothing.
+        if (
+            learned.algorithm is not fitted.algorithm
+            or getattr(learned.state, "n_alarms", 0) != getattr(fitted.state, "n_alarms", 0)
+            or getattr(learned.state, "n_drifts", 0) != getattr(fitted.state, "n_drifts", 0)
+        ):
+            from labelrace.base import events  # here, as it happens rarely
+
+            events.log_learned(type(self).__name__, fitted, learned)
         return self
 
     def _first_batch(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Fitted, Batch]:
@@ -307,7 +306,11 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         fitted, rows = self._rows(X)
         return fitted.predict_labels(rows)
 
-    def predict_top(self, X: MatrixLike, k: int = 5) -> list[list[tuple[Any, float]]]:
+    @overload
+    def predict_top(self, X: MatrixLike, k: int = 5, *, as_frame: Literal[False] = False) -> Top: ...
+    @overload
+    def predict_top(self, X: MatrixLike, k: int = 5, *, as_frame: bool) -> Any: ...
+    def predict_top(self, X: MatrixLike, k: int = 5, *, as_frame: bool = False) -> Any:
         """List the most likely labels of each row with their probabilities.
 
         Parameters
@@ -316,15 +319,23 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             Features.
         k : int, default=5
             How many labels to list; all if there are fewer.
+        as_frame : bool, default=False
+            Whether to return a data frame with the columns row, rank, label and probability: of polars if ``X`` is one
+            of polars, otherwise of pandas, with rows by their index there.
 
         Returns
         -------
-        list of lists of (label, probability)
+        list of lists of (label, probability), or data frame
             Best first; labels by name, or by column if they have no names.
         """
         parameters.check_whole("k", k, 1)
         fitted, rows = self._rows(X)
-        return fitted.predict_top(rows, k)
+        top = fitted.predict_top(rows, k)
+        if not as_frame:
+            return top
+        from labelrace.base import frames  # here, as few need it
+
+        return frames.top_frame(top, X)
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Compute a score for every label; higher is more likely.
@@ -365,16 +376,10 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         float
         """
         fitted, rows = self._rows(X)
-        known = fitted.schema
-        truth = labels.next_labels(y, rows.shape[0], known, allow_missing=True).matrix
-        if np.isnan(truth.data if scipy.sparse.issparse(truth) else truth).any():
+        truth = labels.next_labels(y, rows.shape[0], fitted.schema, allow_missing=True).matrix
+        if missing_labels.find(truth) is not None:
             raise ValueError("y must hold no missing labels (NaN) for a score: leave out the rows that have some.")
-        predicted = fitted.predict(rows)
-        if truth.shape[1] > known.n_labels:
-            predicted = scipy.sparse.csr_array(predicted)
-            predicted.resize(truth.shape)
-        differ = scipy.sparse.csr_array(predicted.astype(float)) != scipy.sparse.csr_array(truth)
-        is_right = differ.sum(axis=1) == 0
+        is_right = fitted.are_right(rows, truth)
         from sklearn.metrics import accuracy_score  # here, as importing it is slow and few need it
 
         return float(accuracy_score(np.ones_like(is_right), is_right, sample_weight=sample_weight))
@@ -414,10 +419,14 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         return state_file.pack(self, fitted)
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: None = None) -> Self:
+    def from_file(
+        cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None, embed: Any = None
+    ) -> Self:
         """Make a model from the content of its file; `labelrace.load` calls this."""
         from labelrace.base import state_file  # as in `pack`
 
+        if embed:
+            raise ModelFileError(f"embed must be None for a {cls.__name__}: only taggers read texts. Leave it out.")
         model: Self = state_file.unpack(cls, header, tensors)
         return model
 
@@ -439,59 +448,6 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         algorithm = self._current_algorithm()
         return algorithm is not None and algorithm.why_no_row_weights() is None
 
-    @property
-    def fitted(self) -> Fitted:
-        """Everything that was learned, as a value.
-
-        Raises
-        ------
-        NotFittedError
-            If nothing was learned; to ``hasattr`` it is the error of a missing attribute.
-        """
-        if "_fitted" not in self.__dict__:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
-                "arguments before using this estimator."
-            )
-        return self._fitted
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether anything has been learned."""
-        return self.__sklearn_is_fitted__()
-
-    def why_no_new_labels(self, n_labels: int) -> str | None:
-        """Return why labels that appear later are refused, so that there are ``n_labels``; None if they are learned."""
-        algorithm = self.fitted.algorithm
-        return algorithm.why_no_new_labels() or algorithm.why_too_many_labels(n_labels)
-
-    def why_no_new_features(self) -> str | None:
-        """Return why features that appear later are refused; None if they are learned."""
-        return self.fitted.algorithm.why_no_new_features()
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        return self.fitted.schema.n_features
-
-    @property
-    def feature_names_in_(self) -> Array:
-        """Names of the features; not there if they have none."""
-        names = self.fitted.schema.feature_names
-        if names is None:
-            raise AttributeError("feature_names_in_: the features have no names")
-        return names
-
-    @property
-    def classes_(self) -> Array:
-        """Columns of the labels, from 0."""
-        return np.arange(self.fitted.schema.n_labels)
-
-    @property
-    def label_names_(self) -> Array | None:
-        """Names of the labels, or None if they have none."""
-        return self.fitted.schema.label_names
-
     def _current_algorithm(self) -> Algorithm[Any] | None:
         """Return the algorithm; None if the parameters are wrong, which is reported where learning starts."""
         if self.__sklearn_is_fitted__():
@@ -512,9 +468,6 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         known, algorithm = fitted.algorithm, self._algorithm(fitted.seed)
         if is_other or (known != algorithm and known != algorithm.successor):
             raise ValueError("Parameters were changed after fitting. Restore them, or call fit to start over.")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in self.__dict__
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

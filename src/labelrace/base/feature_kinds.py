@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from labelrace.base.sparse import entry_rows
-from labelrace.typing import AnyMatrix, Array, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +168,11 @@ class FeatureKinds:
         if scipy.sparse.issparse(X):
             return scipy.sparse.hstack([self.numeric(X), coded], format="csr")
         return np.hstack([self.numeric(X), coded.toarray() if scipy.sparse.issparse(coded) else coded])
+
+    def dense_design(self, X: AnyMatrix) -> FloatArray:
+        """Make the same matrix as an array, also of sparse rows."""
+        columns = X if self.all_numeric else self.design(X)
+        return columns.toarray() if scipy.sparse.issparse(columns) else columns
 
     # --- Other kinds --------------------------------------------------------------------------------------------------
 

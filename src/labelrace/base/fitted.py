@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from labelrace.base import alignment, limits
 from labelrace.base.schema import Batch, Schema
 from labelrace.base.sparse import sparse_marks, stacked
 from labelrace.exceptions import DivergenceError, MergeError
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 # Errors from invalid sums, which a damaged model file may contain.
 _INVALID_SUMS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
@@ -86,7 +87,8 @@ class Fitted:
     def learn(self, batch: Batch) -> Fitted:
         """Grow where a batch brings something new, and learn it."""
         known = self if batch.schema is self.schema else self.grow(batch.schema)
-        self._refuse_weights_of_successor(known, batch)
+        if known.algorithm is not self.algorithm:
+            _refuse_weights(known.algorithm, batch)
         # What has been derived already is passed on, for algorithms that can use it.
         derived = vars(known).get("derived")
         try:
@@ -96,19 +98,9 @@ class Fitted:
             learned = known.replace(batch.schema, state).or_successor(batch.schema)
         except _INVALID_SUMS as error:
             raise _corrupt() from error
-        self._refuse_weights_of_successor(learned, batch)
+        if learned.algorithm is not self.algorithm:
+            _refuse_weights(learned.algorithm, batch)
         return learned
-
-    def _refuse_weights_of_successor(self, after: Fitted, batch: Batch) -> None:
-        """Refuse weights where the algorithm changes with a batch to one that takes none."""
-        if batch.row_weights is None or after.algorithm is self.algorithm:
-            return
-        reason = after.algorithm.why_no_row_weights()
-        if reason:
-            raise ValueError(
-                f"sample_weight must be None for this batch: with it the model becomes another one, and {reason}. "
-                "Leave sample_weight out, repeat rows that count more, or give the model more memory from the start."
-            )
 
     def or_successor(self, schema: Schema) -> Fitted:
         """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""
@@ -133,6 +125,12 @@ class Fitted:
             sets = stacked(parts)
         return sets.astype(self.schema.label_dtype, copy=False)
 
+    def are_right(self, rows: AnyMatrix, Y: AnyMatrix) -> BoolArray:
+        """Tell whose label sets are predicted exactly; ``Y`` may have further labels, which are never predicted."""
+        predicted = scipy.sparse.csr_array(self.predict(rows).astype(float))
+        predicted.resize(Y.shape)
+        return (predicted != scipy.sparse.csr_array(Y)).sum(axis=1) == 0
+
     def predict_labels(self, rows: AnyMatrix) -> list[set[Any]]:
         """Predict label sets by name."""
         sets = self.algorithm.predict_sets(self.derived, rows)
@@ -147,23 +145,25 @@ class Fitted:
 
     def predict_top(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         """List the ``k`` most likely labels of each row with their probabilities, or all if there are fewer."""
+        labels, likely = self.most_likely(rows, k)
+        names = labels.tolist() if self.schema.label_names is None else map(self.schema.names_of, labels)
+        return [list(zip(*row, strict=True)) for row in zip(names, likely.tolist(), strict=True)]
+
+    def most_likely(self, rows: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
+        """Find the ``k`` most likely labels of each row, as numbers, and their probabilities, best first."""
         k = min(k, self.schema.n_labels)
         with np.errstate(**_SILENT):
             best = self.algorithm.predict_best(self.derived, rows, k)
             if best is not None:
-                labels, likely = best
-                return self._named(labels, _finite(likely))
-            return [row for block in self._blocks(rows) for row in self._most_likely(block, k)]
+                return best[0], _finite(best[1])
+            parts = [self._most_likely(block, k) for block in self._blocks(rows)]
+        labels, likely = map(np.concatenate, zip(*parts, strict=True))
+        return labels, likely
 
-    def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
+    def _most_likely(self, rows: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)
         order = _most_likely_first(_finite(likely), scores, k)
-        return self._named(order, np.take_along_axis(likely, order, axis=1))
-
-    def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
-        """Put the names of labels beside their probabilities, row by row."""
-        names = labels.tolist() if self.schema.label_names is None else map(self.schema.names_of, labels)
-        return [list(zip(*row, strict=True)) for row in zip(names, likely.tolist(), strict=True)]
+        return order, np.take_along_axis(likely, order, axis=1)
 
     def _blocks(self, rows: AnyMatrix) -> Iterator[AnyMatrix]:
         """Cut rows into blocks, so that there is never an array of all rows and labels."""
@@ -222,6 +222,16 @@ class Fitted:
         reason: str | None = self.algorithm.why_unmergeable(one.state, two.state)
         if reason:
             raise MergeError(f"The models cannot be merged exactly: {reason}.")
+
+
+def _refuse_weights(successor: Any, batch: Batch) -> None:
+    """Refuse the weights of a batch with which a model becomes another one, if that one takes none."""
+    reason = None if batch.row_weights is None else successor.why_no_row_weights()
+    if reason:
+        raise ValueError(
+            f"sample_weight must be None for this batch: with it the model becomes another one, and {reason}. "
+            "Leave sample_weight out, repeat rows that count more, or give the model more memory from the start."
+        )
 
 
 def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> IntArray:

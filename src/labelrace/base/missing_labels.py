@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.sparse import as_rows
+from labelrace.base.sparse import as_rows, batch_rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 
@@ -30,19 +30,28 @@ def find(Y: AnyMatrix) -> Positions | None:
     return Positions(np.searchsorted(Y.indptr, positions, side="right") - 1, Y.indices[positions])
 
 
-def known_rows(Y: AnyMatrix) -> IntArray | None:
-    """Find the rows of which something is known; None if these are all."""
+def leave_out(
+    X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None = None
+) -> tuple[AnyMatrix, AnyMatrix, FloatArray | None]:
+    """Leave out the rows of which no label is known, and their weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, Y = np.array([[0.5], [1.5]]), np.array([[np.nan, np.nan], [1.0, np.nan]])
+    >>> leave_out(X, Y, np.array([1.0, 2.0]))
+    (array([[1.5]]), array([[ 1., nan]]), array([2.]))
+    """
     missing = find(Y)
     if missing is None:
-        return None
-    known = np.flatnonzero(np.bincount(missing.rows, minlength=Y.shape[0]) < Y.shape[1])
-    return None if len(known) == Y.shape[0] else known
+        return X, Y, row_weights
+    is_known = np.bincount(missing.rows, minlength=Y.shape[0]) < Y.shape[1]
+    return (X, Y, row_weights) if is_known.all() else batch_rows(np.flatnonzero(is_known), X, Y, row_weights)
 
 
-def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
-    """Leave out the rows of which nothing is known."""
-    known = known_rows(Y)
-    return (X, Y) if known is None else (X[known], Y[known])
+def n_known_labels(Y: AnyMatrix, missing: Positions) -> int:
+    """Count the labels of which something is known."""
+    return int(np.count_nonzero(np.bincount(missing.labels, minlength=Y.shape[1]) < Y.shape[0]))
 
 
 def fill(Y: AnyMatrix, missing: Positions, values: FloatArray) -> AnyMatrix:

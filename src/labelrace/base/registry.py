@@ -2,14 +2,16 @@
 
 A model of one's own joins them by `register_model`, by an entry point of the group ``labelrace.models``, or for once as
 ``module:Class``. A method of the package has a line in `_MODELS` and, if its class is public, one in `PUBLIC_HOMES`
-and one in ``labelrace/__init__.py``.
+and one in ``labelrace/__init__.py``. A file names the class of its model; only classes that are known by one of these
+ways are made, so a file imports no module that the user has not named.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from functools import cache
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -250,6 +252,8 @@ _MODELS = {
     ),
 }
 _REGISTERED: dict[str, Entry] = {}
+# Classes that were named as ``module:Class`` in this process.
+_NAMED: dict[str, Any] = {}
 
 
 def register_model(name: str, factory: Callable[..., Any], *, about: str = "", online: bool | None = None) -> None:
@@ -258,9 +262,10 @@ def register_model(name: str, factory: Callable[..., Any], *, about: str = "", o
     Parameters
     ----------
     name : str
-        The name. One that is registered already is replaced; labelrace's own cannot be.
+        The name. It must be free, but a class or function that is defined again may be registered again.
     factory : callable
-        A class or function that makes the model; its keyword arguments are the model's parameters.
+        A class or function that makes the model; its keyword arguments are the model's parameters. A class that derives
+        from `labelrace.base.estimator.OnlineClassifier` can be saved, and loaded where it is registered.
     about : str, default=""
         A line about the model, for lists of models. By default the first line of the factory's docstring.
     online : bool or None, default=None
@@ -274,13 +279,26 @@ def register_model(name: str, factory: Callable[..., Any], *, about: str = "", o
     >>> labelrace.make_model("obr-ridge")
     BinaryRelevanceClassifier(learner='ridge')
     """
-    if not isinstance(name, str) or not name or ":" in name:
-        raise ValueError(f"name must be text without a colon, got {name!r}.")
-    if name in _MODELS:
-        raise ValueError(f"name must not be one of labelrace's own models, got {name!r}: choose another one.")
-    if not callable(factory):
-        raise ValueError(f"factory must be a class or a function that makes a model, got {factory!r}.")
+    from labelrace.base import plugins  # here, as most programs register nothing
+
+    registered: dict[str, Any] = {one: entry.factory for one, entry in _REGISTERED.items()}
+    plugins.check_new(name, factory, {*_MODELS, *PUBLIC_HOMES}, registered)
+    _check_class(name, factory)
     _REGISTERED[name] = _entry(factory, about, online)
+
+
+def _check_class(name: str, factory: Any) -> None:
+    """Refuse a class whose objects are no classifiers; what a function makes is not known before it is called."""
+    if not inspect.isclass(factory):
+        return
+    missing = sorted(getattr(factory, "__abstractmethods__", ()))
+    missing += [method for method in ("predict",) if not hasattr(factory, method)]
+    missing += [] if hasattr(factory, "partial_fit") or hasattr(factory, "fit") else ["partial_fit"]
+    if missing:
+        raise ValueError(
+            f"The class of the model {name!r} must be a classifier, got {factory.__name__} without "
+            f"{', '.join(missing)}: define it, or derive the class from labelrace.base.estimator.OnlineClassifier."
+        )
 
 
 def _entry(factory: Callable[..., Any], about: str = "", online: bool | None = None) -> Entry:
@@ -384,6 +402,41 @@ def public_class(name: str) -> Any:
     return found if inspect.isclass(found) else None
 
 
+def saved_name(cls: type) -> str | None:
+    """Return the name by which a file tells the class of its model; None if it could not be found again."""
+    if public_class(cls.__name__) is cls:
+        return cls.__name__
+    own = {**{name: entry.factory for name, entry in _REGISTERED.items()}, **_NAMED}
+    for name, found in own.items():
+        if found is cls:
+            return name
+    package = cls.__module__.partition(".")[0]
+    offered = (point for point in _entry_points().values() if point.module.partition(".")[0] == package)
+    return next((point.name for point in offered if point.load() is cls), None)
+
+
+def saved_class(name: str) -> Any:
+    """Return the class that a file names; None if it is none that the user, or an installed package, has named.
+
+    A file that names another module does not get it imported.
+    """
+    found = public_class(name)
+    if found is None and name in _REGISTERED:
+        found = _REGISTERED[name].factory
+    elif found is None and name in _entry_points():
+        found = _entry_points()[name].load()
+    elif found is None:
+        found = _NAMED.get(name)
+    return found if inspect.isclass(found) else None
+
+
+def allow(name: str) -> None:
+    """Import a class of one's own, ``module:Class``, so that files which hold its objects can be loaded."""
+    if ":" not in name:
+        raise ValueError(f"The class of a model must be given as module:Class, got {name!r}.")
+    _find(name)
+
+
 def learner_class(name: str) -> Any:
     """Import the class of a bank of learners by its name, or by the name of its class; None for any other name."""
     for short, path in LEARNERS.items():
@@ -408,8 +461,22 @@ def _find(name: str) -> Entry:
     if name in _entry_points():
         return _entry(_entry_points()[name].load())
     if isinstance(name, str) and ":" in name:
-        return _entry(_imported(name))
+        with _folder_on_path():
+            _NAMED[name] = _imported(name)
+        _check_class(name, _NAMED[name])
+        return _entry(_NAMED[name])
     raise ValueError(f"There is no model {name!r}. Known models: {', '.join(model_names())}.")
+
+
+@contextmanager
+def _folder_on_path() -> Iterator[None]:
+    """Find modules in the current folder, too, where the user has named one; it comes last, and hides none."""
+    sys.path.append("")
+    try:
+        yield
+    finally:
+        # The last one: the module may have added others.
+        del sys.path[len(sys.path) - 1 - sys.path[::-1].index("")]
 
 
 def _imported(name: str) -> Callable[..., Any]:
@@ -426,9 +493,8 @@ def _imported(name: str) -> Callable[..., Any]:
     return found
 
 
-@cache
 def _entry_points() -> dict[str, EntryPoint]:
     """Find the models that other installed packages offer."""
-    from importlib import metadata  # slow to import, and few need it
+    from labelrace.base import plugins  # as in `register_model`
 
-    return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+    return plugins.entry_points(ENTRY_POINTS)

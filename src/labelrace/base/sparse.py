@@ -111,7 +111,7 @@ def some_rows(X: AnyMatrix, rows: IntArray) -> AnyMatrix:
 
 
 def row_range(X: AnyMatrix, first: int, last: int) -> AnyMatrix:
-    """Take the rows from one to before another, of a sparse array in compressed rows without a copy of its entries.
+    """Take the rows from one to before another of a sparse array in compressed rows, without a copy of its entries.
 
     Slicing takes twice as long.
 
@@ -121,8 +121,6 @@ def row_range(X: AnyMatrix, first: int, last: int) -> AnyMatrix:
     >>> row_range(as_rows(np.eye(3)), 1, 3).toarray().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    if not isinstance(X, scipy.sparse.csr_array):
-        return X[first:last]
     starts = X.indptr[first : last + 1]
     entries = slice(starts[0], starts[-1])
     parts = X.data[entries], X.indices[entries], starts - starts[0]
@@ -177,9 +175,17 @@ def weighted(X: AnyMatrix, row_weights: FloatArray | None) -> AnyMatrix:
     return with_values(X, X.data * row_weights[entry_rows(X)])
 
 
-def part_of(row_weights: FloatArray | None, rows: IntArray | slice) -> FloatArray | None:
-    """Take the weights of some rows; None for 1."""
-    return None if row_weights is None else row_weights[rows]
+def batch_rows(
+    rows: IntArray | slice, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None
+) -> tuple[AnyMatrix, AnyMatrix, FloatArray | None]:
+    """Take some rows of a batch: features, labels and weights, which are None for 1.
+
+    Examples
+    --------
+    >>> batch_rows(np.array([1]), np.array([[0.5], [1.5]]), np.array([[0.0], [1.0]]), np.array([1.0, 2.0]))
+    (array([[1.5]]), array([[1.]]), array([2.]))
+    """
+    return X[rows], Y[rows], None if row_weights is None else row_weights[rows]
 
 
 def stacked(parts: Sequence[AnyMatrix], width: int = 0) -> AnyMatrix:

@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import safetensors
@@ -27,13 +27,21 @@ from labelrace.base.state_reader import Sizes, StateReader
 from labelrace.exceptions import LimitError, ModelFileError
 from labelrace.typing import Array
 
+if TYPE_CHECKING:
+    from labelrace.base.estimator import OnlineClassifier
+    from labelrace.delayed import DelayedLabels
+    from labelrace.tables import Tagger
+
+Kind = TypeVar("Kind")
+
 
 def pack(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a classifier's file."""
-    if type(model) is not registry.public_class(type(model).__name__):
+    class_name = registry.saved_name(type(model))
+    if class_name is None:
         raise ValueError(
-            f"model must be one of labelrace's own classifiers, got {type(model).__name__}: it could not be loaded "
-            "again."
+            f"model must be of a class that has a name, got {type(model).__name__}, which could not be loaded again: "
+            f"register it first, labelrace.register_model(name, {type(model).__name__})."
         )
     schema = fitted.schema
     values = dict(_flatten(fitted.state, "state"))
@@ -44,7 +52,7 @@ def pack(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
     if _are_equal(parameters.get("label_names"), schema.label_names):
         # They need not be written twice.
         parameters["label_names"] = _Path("label_names")
-    header = model_file.new_header(type(model).__name__) | {
+    header = model_file.new_header(class_name) | {
         "parameters": {name: _encode(f"parameter.{name}", value, tensors) for name, value in parameters.items()},
         "n_labels": schema.n_labels,
         "label_names": _encode("label_names", schema.label_names, tensors),
@@ -72,25 +80,46 @@ def _are_equal(given: Any, names: Array | None) -> bool:
     return isinstance(given, (list, tuple, np.ndarray)) and names is not None and list(given) == list(names)
 
 
-def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = None) -> Any:
+@overload
+def load(
+    path: str | os.PathLike[str],
+    kind: None = None,
+    *,
+    encoders: Mapping[str, Any] | None = None,
+    embed: Mapping[str, str | os.PathLike[str]] | None = None,
+) -> OnlineClassifier | Tagger | DelayedLabels: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    kind: type[Kind],
+    *,
+    encoders: Mapping[str, Any] | None = None,
+    embed: Mapping[str, str | os.PathLike[str]] | None = None,
+) -> Kind: ...
+def load(path: str | os.PathLike[str], kind: Any = None, *, encoders: Any = None, embed: Any = None) -> Any:
     """Read a model or tagger that its method `save` wrote.
 
     Parameters
     ----------
     path : path
         The file.
+    kind : class, default=None
+        What the file must hold, such as `labelrace.Tagger`; type checkers know then what is returned.
     encoders : dict of callables by column, default=None
         The encoders of a tagger that has some: they are not in its file.
+    embed : dict of folders by column, default=None
+        Where the embedding models of a tagger are, if they are not where they were.
 
     Returns
     -------
     model
-        The classifier or tagger as it was, ready to predict and to learn on.
+        The classifier or tagger as it was, ready to predict and to learn on; or `DelayedLabels`.
 
     Raises
     ------
     ModelFileError
-        If the file is no labelrace model, is damaged, or was written by a newer version.
+        If the file is no labelrace model, is damaged, was written by a newer version, or holds something else than
+        ``kind``.
     LimitError
         If it has more labels, or values of a feature, than `labelrace.base.limits` allows for.
 
@@ -110,7 +139,10 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
         header, tensors = model_file.read(path)
-        return class_of(header).from_file(header, tensors, encoders)
+        found = class_of(header)
+        if kind is not None and not issubclass(found, kind):
+            raise ModelFileError(f"{path} must hold a {kind.__name__}, got a {found.__name__}: name another file.")
+        return found.from_file(header, tensors, encoders, embed)
     except (ModelFileError, LimitError, OSError, MemoryError):
         raise
     except safetensors.SafetensorError as error:
@@ -121,10 +153,17 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
 
 
 def class_of(header: dict[str, Any]) -> Any:
-    """Return the class that a header names: a public one that can be saved; a file can name no other."""
-    named = registry.public_class(header["class"])
+    """Return the class that a header names: a public one, or one that the user has named; a file can name no other."""
+    name = header["class"]
+    named = registry.saved_class(name)
+    if named is None:
+        raise ModelFileError(
+            f"The file holds a model of the class {name!r:.80}, which is not known here. If it is yours, name it "
+            "before loading: labelrace.register_model(name, Class), or 'labelrace --model module:Class …' in the "
+            "command. A file imports nothing by itself."
+        )
     if not hasattr(named, "from_file"):
-        raise ValueError(f"there is no model {header['class']!r}")
+        raise ValueError(f"{name!r} cannot be loaded")
     return named
 
 

@@ -63,7 +63,8 @@ def first_batch(
         raise ValueError(f"y has {labels.matrix.shape[1]} labels, too many for {estimator.name}: {too_many}.")
     kinds, n_labels = kinds.widened(rows), labels.matrix.shape[1]
     schema = Schema(kinds, feature_names, n_labels, labels.names, labels.is_sparse, labels.dtype)
-    return _weighted(Batch(rows, labels.matrix, schema), sample_weight, estimator)
+    batch = Batch(rows, labels.matrix, schema)
+    return batch if sample_weight is None else _weighted(batch, sample_weight, estimator)
 
 
 def next_batch(X: Any, Y: Any, schema: Schema, estimator: EstimatorInfo, *, sample_weight: Any = None) -> Batch:
@@ -85,13 +86,12 @@ def next_batch(X: Any, Y: Any, schema: Schema, estimator: EstimatorInfo, *, samp
             )
     if n_labels > schema.n_labels or labels.names is not schema.label_names:
         schema = schema.replace(n_labels=n_labels, label_names=labels.names)
-    return _weighted(Batch(rows, labels.matrix, schema), sample_weight, estimator)
+    batch = Batch(rows, labels.matrix, schema)
+    return batch if sample_weight is None else _weighted(batch, sample_weight, estimator)
 
 
 def _weighted(batch: Batch, sample_weight: Any, estimator: EstimatorInfo) -> Batch:
     """Give the rows of a batch their weights; those of weight 0 are left out, and weights that are all 1 are none."""
-    if sample_weight is None:
-        return batch
     reason = estimator.algorithm.why_no_row_weights()
     if reason:
         raise ValueError(

@@ -57,8 +57,8 @@ def info(source: options.Source, labels: options.Labels = None) -> None:
     from labelrace.streams import load_dataset
 
     data = load_dataset(source, options.as_labels(labels))
-    counts = np.asarray(data.Y.sum(axis=0), dtype=float)
-    cardinality = data.Y.sum() / max(len(data), 1)
+    counts = np.asarray(data.present.sum(axis=0), dtype=float)
+    cardinality = data.present.sum() / max(len(data), 1)
     n_nonzero = data.X.nnz if hasattr(data.X, "nnz") else np.count_nonzero(data.X)
     order = np.argsort(-counts, kind="stable")
     frequent = ", ".join(f"{data.label_names[i]} ({counts[i] / max(len(data), 1):.0%})" for i in order[:5])

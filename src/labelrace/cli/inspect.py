@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,26 +11,45 @@ from labelrace.cli import options
 from labelrace.cli.messages import say
 from labelrace.cli.tagging import load_tagger, quality_text, tables_of
 
+if TYPE_CHECKING:
+    from labelrace.streams.table_sources import Reading
+    from labelrace.tables import TagCounts, Tagger
+    from labelrace.tables.read import Table
 
+# Rows of a table that are searched at a time.
+_SEARCHED = 500
+
+
+@options.takes_reading
 def explain(
     tagger_file: options.TaggerFile,
     source: Annotated[
-        str, options.argument(help="A file with one row: a JSON object, or a table; '-' for standard input.")
+        str,
+        options.argument(
+            help="A file with one row: a JSON object, or a table; '-' for standard input. A table of several with --id."
+        ),
     ],
+    id_: Annotated[
+        str | None, options.option("--id", help="The row of the table to explain, by its identifier.")
+    ] = None,
     tag: Annotated[
         list[str] | None, typer.Option("--tag", help="A tag to explain; by default those predicted. Repeatable.")
     ] = None,
     words: Annotated[int, typer.Option(help="Number of words and values to list for each tag.")] = 10,
-    delimiter: options.Delimiter = None,
+    embed: options.Embed = None,
     as_json: options.AsJson = False,
+    reading: Any = None,
 ) -> None:
     """Show which words and values of a row contribute to its tags.
 
-    [dim]Example:[/dim] labelrace explain tagger.labelrace row.json
+    [dim]Examples:[/dim]
+
+    labelrace explain tagger.labelrace row.json
+
+    labelrace explain tagger.labelrace new.csv --id T-7
     """
-    tagger, row = load_tagger(tagger_file), next(tables_of(source, 2, delimiter), None)
-    if row is None or row.n_rows != 1:
-        raise ValueError(f"{source} must have one row, got {'none' if row is None else 'more'}.")
+    tagger = load_tagger(tagger_file, embed)
+    row = _only_row(source, reading) if id_ is None else _row_by_id(tagger, source, reading, id_)
     explained = tagger.explain(row, tag or None, words)
     probabilities = tagger.predict_proba(row)[0]
     if as_json:
@@ -45,15 +64,41 @@ def explain(
             say(f"  {amount:+.3f}  {feature}")
 
 
-def inspect(model_file: options.ModelFile, as_json: options.AsJson = False) -> None:
+def _only_row(source: str, reading: Reading) -> Table:
+    """Return the row of a table that has one."""
+    row = next(tables_of(source, 2, reading), None)
+    if row is None or row.n_rows != 1:
+        got = "none" if row is None or not row.n_rows else "more: say which one by --id"
+        raise ValueError(f"{source} must have one row, got {got}.")
+    return row
+
+
+def _row_by_id(tagger: Tagger, source: str, reading: Reading, wanted: str) -> Table:
+    """Return the row of a table with an identifier, in whichever of its columns of identifiers."""
+    from labelrace.tables.cells import as_name, as_texts
+
+    columns = [column.name for column in tagger.columns_ if column.kind == "identifier"]
+    if not columns:
+        raise ValueError("--id needs a column of identifiers, but the tagger knows none: train it with --id COLUMN.")
+    for table in tables_of(source, _SEARCHED, reading):
+        for name in (name for name in columns if name in table.columns):
+            ids = list(map(as_name, as_texts(table.columns[name])))
+            if as_name(wanted) in ids:
+                return table.take([ids.index(as_name(wanted))])
+    raise ValueError(f"{source} must have a row with the identifier {wanted!r} ({', '.join(columns)}), got none.")
+
+
+def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json: options.AsJson = False) -> None:
     """Show what a saved model or tagger knows: columns, tags with their frequency and F1, drifts, size.
 
     [dim]Example:[/dim] labelrace inspect tagger.labelrace
     """
     from labelrace.base.state_file import load
+    from labelrace.delayed import DelayedLabels
     from labelrace.tables import Tagger
 
-    loaded = load(model_file)
+    found = load(model_file, embed=options.as_folders(embed))
+    loaded: Any = found.model if isinstance(found, DelayedLabels) else found
     model = getattr(loaded, "model_", loaded)
     facts: dict[str, Any] = {
         "model": type(model).__name__,
@@ -69,8 +114,11 @@ def inspect(model_file: options.ModelFile, as_json: options.AsJson = False) -> N
             "rows": loaded.n_rows_,
             "quality": loaded.quality_,
             "separator": loaded.separator_,
+            "precision_curve": _curve(loaded),
             "columns": {column.name: str(column) for column in loaded.columns_},
-            "tags": {tag: {"rows": counts.rows, "tested": counts.tested, "f1": counts.f1()} for tag, counts in tags},
+            "known": loaded.n_known_,
+            "corrections": loaded.n_corrections_,
+            "tags": {tag: _of_tag(counts) for tag, counts in tags},
         }
     if as_json:
         typer.echo(json.dumps(facts))
@@ -87,9 +135,38 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if "columns" not in facts:
         return lines
     quality = quality_text(facts["quality"])
+    curve = facts["precision_curve"]
     lines.append(f"Rows learned: {facts['rows']}" + (f"; prequential quality: {quality}" if quality else ""))
-    lines += ["", "Columns", *(f"  {name}: {kind}" for name, kind in facts["columns"].items()), "", "Tags: rows, F1"]
+    if curve:
+        lines += ["", "Precision asked for: rows that get tags, on recent rows"]
+        lines += [f"  {one['precision']:.2f}: {one['handled']:.0%}" for one in curve]
+    lines += ["", "Columns", *(f"  {name}: {kind}" for name, kind in facts["columns"].items())]
+    lines += ["", "Tags: rows, F1, precision, recall"]
     most_frequent_first = sorted(facts["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
     for tag, counts in most_frequent_first:
-        lines.append(f"  {tag}: {counts['rows']}, " + (f"{counts['f1']:.2f}" if counts["tested"] else "-"))
+        values = ", ".join(f"{counts[name]:.2f}" for name in ("f1", "precision", "recall"))
+        lines.append(f"  {tag}: {counts['rows']}, " + (values if counts["tested"] else "-"))
     return lines
+
+
+def _of_tag(counts: TagCounts) -> dict[str, float]:
+    """Return how often a tag occurred, and how well it was predicted."""
+    found = {"f1": counts.f1(), "precision": counts.precision(), "recall": counts.recall()}
+    return {"rows": counts.rows, "tested": counts.tested, **found}
+
+
+def _curve(tagger: Tagger) -> list[dict[str, float | None]]:
+    """Return the share of rows that get tags for each precision that may be asked for, on recent rows."""
+    from labelrace.evaluation.tagging import PRECISIONS
+    from labelrace.tables.suggestions import least_confidence
+
+    curve, suggestions = tagger.precision_curve_, tagger.state.suggestions
+    if not curve.n_suggestions.any():
+        return []
+    found = []
+    for precision in PRECISIONS:
+        least = least_confidence(suggestions, precision)
+        reached = curve.confidence >= least
+        handled = float(curve.handled[reached.argmax()]) if reached.any() else 0.0
+        found.append({"precision": precision, "least_confidence": least if reached.any() else None, "handled": handled})
+    return found

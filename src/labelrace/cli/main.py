@@ -12,8 +12,10 @@ import typer
 from rich.console import Console
 
 from labelrace import __version__
-from labelrace.cli import data, inspect, models, predict, report, run, train
+from labelrace.base import registry
+from labelrace.cli import compare, data, inspect, models, predict, report, run, tags, test, train
 from labelrace.cli.messages import Interrupted, as_line, sentence
+from labelrace.exceptions import LabelraceError
 
 app = typer.Typer(
     name="labelrace",
@@ -26,15 +28,18 @@ app = typer.Typer(
 app.command()(train.train)
 app.command()(train.update)
 app.command()(predict.predict)
+app.command("test")(test.measure)
+app.command()(compare.compare)
 app.command()(inspect.explain)
 app.command()(inspect.inspect)
+app.add_typer(tags.app, name="tags")
 app.command()(run.run)
 app.command()(report.report)
 app.command("models")(models.list_models)
 app.add_typer(data.app, name="data")
 
 # Raised for a wrong file, a wrong parameter or a full disk. Anything else is a defect, and shows a traceback.
-_EXPECTED = (ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)
+_EXPECTED = (LabelraceError, ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)
 
 _INTERRUPTED = 130
 # The numbers of standard output and standard error.
@@ -50,6 +55,10 @@ def _version(show: bool) -> None:
 @app.callback()
 def _global(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="A class of your own, module:Class, that model files may hold. Repeatable."),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -60,6 +69,8 @@ def _global(
 
     [bold]labelrace run[/bold] compares models; without arguments it is a demonstration on generated tickets.
     """
+    for name in models or []:
+        registry.allow(name)
 
 
 def main() -> None:

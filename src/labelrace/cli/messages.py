@@ -24,6 +24,15 @@ def say(line: str, *, err: bool = False) -> None:
     typer.echo(as_line(line), err=err)
 
 
+def number_of(n: int, thing: str) -> str:
+    """Return a number of things in words.
+
+    >>> number_of(1, "row"), number_of(1662, "row")
+    ('1 row', '1,662 rows')
+    """
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
 def standard_input() -> TextIO:
     """Return standard input, from which rows are to be read."""
     if sys.stdin is None:

@@ -6,6 +6,7 @@ import functools
 import glob
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from labelrace.base.files import check_target
 
 if TYPE_CHECKING:
     from labelrace.evaluation import ModelSpec
+    from labelrace.streams.table_sources import Reading
     from labelrace.tables import Tagger
 
 # The model if none is named.
@@ -29,6 +31,25 @@ FAILED = 3
 option, argument = (functools.partial(kind, show_default=False) for kind in (typer.Option, typer.Argument))
 
 Source = Annotated[str, argument(help="A data file, or the name of a dataset (see 'labelrace data list').")]
+Sources = Annotated[
+    list[str],
+    argument(
+        metavar="SOURCE...",
+        help="Data files, patterns such as 'tickets-*.csv', or the name of a dataset (see 'labelrace data list'). "
+        "Several files must be tables with tags, or be learned by --workers.",
+    ),
+]
+Tables = Annotated[
+    list[str],
+    argument(
+        metavar="SOURCE...",
+        help="Tables with tags, or patterns such as 'tickets-*.csv'; '-' reads JSON lines or CSV from standard input.",
+    ),
+]
+Vocabulary = Annotated[
+    Path | None,
+    option(help="A table of tags that rows may get: with the columns tag, synonyms, description and parent."),
+]
 ModelFile = Annotated[Path, argument(metavar="MODEL", help="A file written by 'labelrace train'.")]
 TaggerFile = Annotated[Path, argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 Labels = Annotated[
@@ -70,8 +91,40 @@ Scheduler = Annotated[
     str | None, option(help="Address of a Dask scheduler, tcp://host:port: work on its cluster instead.")
 ]
 
-Delimiter = Annotated[
-    str | None, option(help="What separates the cells of a CSV file; by default a comma, or a tab for .tsv.")
+_READING = {
+    "delimiter": Annotated[
+        str | None, option(help="What separates the cells of a CSV file; by default the header shows it.")
+    ],
+    "encoding": Annotated[
+        str | None, option(help="The encoding of a CSV file, such as cp1252; by default UTF-8, or what the file shows.")
+    ],
+    "sheet": Annotated[str | None, option(help="The sheet of an Excel file; by default the first one.")],
+    "skip_bad_rows": Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read or learned, and list them.")
+    ],
+}
+
+
+def reading_of(delimiter: str | None, encoding: str | None, sheet: str | None, skip_bad_rows: bool | None) -> Reading:
+    """Return how files are to be read."""
+    from labelrace.cli.bad_rows import BadRows
+    from labelrace.streams.table_sources import Reading
+
+    return Reading(delimiter, encoding, sheet, BadRows() if skip_bad_rows else None)
+
+
+def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options for how tables are read; it gets them as `reading`."""
+    return _with_options(command, _READING, "reading", reading_of)
+
+
+_EMBED = (
+    "With --tags: an embedding model for a text column, COLUMN=DIR: a folder with model.onnx and tokenizer.json. "
+    "Repeatable."
+)
+Embed = Annotated[
+    list[str] | None,
+    option(help="Where the tagger's embedding model of a column is now: COLUMN=DIR. Repeatable."),
 ]
 
 
@@ -80,73 +133,118 @@ def _columns(what: str) -> Any:
     return Annotated[list[str] | None, option(help=text)]
 
 
-_TAGS = "Read the source as a table with tags: the name of the column of tags, or of columns of 0 and 1."
+_TAGS = (
+    "Read the source as a table with tags: the name of the column of tags, or of columns of 0 and 1 (a single one with "
+    "a comma behind)."
+)
 _SEPARATOR = "With --tags: what separates the tags of a row, such as ';' or 'space'; detected by default."
 _UNTAGGED = "With --tags: what a row without tags means: 'unknown' (it is skipped, the default), or 'none'."
+_FOLD = "With --tags: tags that differ by case, spaces or composition only are one tag."
+_SINGLE = "With --tags: predict one tag for each row; by default if all rows have one."
 _TAG_OPTIONS = {
-    "tags": Annotated[str | None, option(help=_TAGS)],
+    "tags": Annotated[list[str] | None, option(help=_TAGS)],
     "text": _columns("text"),
     "category": _columns("categories"),
     "number": _columns("numbers"),
     "date": _columns("dates or times"),
     "id": _columns("identifiers (not learned, but written with predictions)"),
     "drop": _columns("unused"),
+    "embed": Annotated[list[str] | None, option(help=_EMBED)],
     "separator": Annotated[str | None, option(help=_SEPARATOR)],
-    "delimiter": Delimiter,
     "untagged": Annotated[str | None, option(help=_UNTAGGED)],
+    "fold_tags": Annotated[bool, typer.Option("--fold-tags", help=_FOLD)],
+    "single": Annotated[bool | None, option("--single/--no-single", help=_SINGLE)],
+    **_READING,
 }
 
 
 class TagOptions(NamedTuple):
     """The options for a table with tags: which columns hold them, and what the others are."""
 
-    tags: list[str]
+    tags: str | list[str]
     columns: dict[str, list[str] | None]
-    separator: str | None
-    delimiter: str | None
-    untagged: str | None
+    parameters: dict[str, Any]  # further parameters of the tagger
+    reading: Reading
 
     def tagger(self, **parameters: Any) -> Tagger:
         """Make a tagger for the table."""
         from labelrace.tables import Tagger
 
-        tags = self.tags[0] if len(self.tags) == 1 else self.tags
-        if self.untagged is not None:
-            parameters = {**parameters, "untagged": self.untagged}
-        return Tagger(tags, **self.columns, separator=self.separator, **parameters)  # type: ignore[arg-type]
+        return Tagger(self.tags, **self.columns, **{**self.parameters, **parameters})  # type: ignore[arg-type]
 
 
 def takes_tags(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options for tables with tags; it gets them as `table`, which is None without ``--tags``."""
+    return _with_options(command, _TAG_OPTIONS, "table", _tag_options)
+
+
+def _with_options(
+    command: Callable[..., None], options: dict[str, Any], name: str, make: Callable[..., Any]
+) -> Callable[..., None]:
+    """Give a command further options; it gets what `make` makes of them as the parameter `name`."""
 
     @functools.wraps(command)
-    def with_table(**options: Any) -> None:
-        given = {name: options.pop(name) for name in _TAG_OPTIONS}
-        command(**options, table=_tag_options(**given))
+    def with_options(**given: Any) -> None:
+        made = make(**{option: given.pop(option) for option in options})
+        command(**given, **{name: made})
 
     signature = inspect.signature(command, eval_str=True)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "table"]
+    own = [parameter for other, parameter in signature.parameters.items() if other != name]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    added = [inspect.Parameter(name, kind, default=None, annotation=note) for name, note in _TAG_OPTIONS.items()]
-    with_table.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-    with_table.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
-    return with_table
+    added = [
+        inspect.Parameter(option, kind, default=False if note.__origin__ is bool else None, annotation=note)
+        for option, note in options.items()
+    ]
+    with_options.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
+    return with_options
 
 
 def _tag_options(
-    tags: str | None,
+    tags: list[str] | None,
     separator: str | None,
-    delimiter: str | None,
     untagged: str | None,
+    embed: list[str] | None,
+    fold_tags: bool,
+    single: bool | None,
+    delimiter: str | None,
+    encoding: str | None,
+    sheet: str | None,
+    skip_bad_rows: bool,
     **columns: list[str] | None,
 ) -> TagOptions | None:
-    if tags is None:
-        if any([*columns.values(), separator, delimiter, untagged]):
-            *others, last = (f"--{name}" for name in _TAG_OPTIONS if name != "tags")
+    reading = delimiter, encoding, sheet, skip_bad_rows
+    if not tags:
+        if any([*columns.values(), separator, untagged, embed, fold_tags, single is not None, *reading]):
+            *others, last = (f"--{name.replace('_', '-')}" for name in _TAG_OPTIONS if name != "tags")
             raise ValueError(f"{', '.join(others)} and {last} need --tags.")
         return None
     named = {kind: None if texts is None else as_names(",".join(texts)) for kind, texts in columns.items()}
-    return TagOptions(as_names(tags), named, separator, delimiter, untagged)
+    parameters: dict[str, Any] = {"separator": separator, "fold_tags": fold_tags}
+    parameters |= {} if untagged is None else {"untagged": untagged}
+    parameters |= {} if single is None else {"single": single}
+    parameters |= {"embed": as_folders(embed)} if embed else {}
+    if len(tags) > 1:
+        raise ValueError(f"--tags must be given once, got {' and '.join(tags)}: separate columns of 0 and 1 by commas.")
+    names = as_names(tags[0])
+    return TagOptions(
+        names if "," in tags[0] else names[0] if names else tags[0], named, parameters, reading_of(*reading)
+    )
+
+
+def as_folders(texts: list[str] | None) -> dict[str, str]:
+    """Turn the texts of ``--embed`` into folders by column.
+
+    Examples
+    --------
+    >>> as_folders(["title=models/small"])
+    {'title': 'models/small'}
+    """
+    pairs = [text.partition("=")[::2] for text in texts or ()]
+    for text, (column, folder) in zip(texts or (), pairs, strict=True):
+        if not column or not folder:
+            raise ValueError(f"--embed must be COLUMN=DIR, for instance title=models/small, got {text!r}.")
+    return dict(pairs)
 
 
 def as_labels(text: str | None) -> Any:
@@ -166,6 +264,35 @@ def check_out(out: Path, *sources: str | Path | None) -> None:
     `sources` are files, patterns and names of datasets, as the user gave them, and ``-`` for standard input.
     """
     check_target(out, *(file for source in sources if source is not None for file in _files_of(str(source))))
+
+
+def check_replaces(out: Path, force: bool) -> None:
+    """Ask before a file is replaced; without a terminal, refuse to."""
+    if force or not out.exists() or not out.stat().st_size:
+        return
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
+        raise ValueError(f"{out} exists: name another file, add --force to replace it, or use 'labelrace update'.")
+    if not typer.confirm(f"{out} exists. Replace it?", err=True):
+        raise ValueError(f"{out} is as it was: name another file, or use 'labelrace update' to go on with it.")
+
+
+def matching_files(sources: list[str]) -> list[str]:
+    """Return sources with patterns replaced by the files that they match, in order; others stay as they are."""
+    files = list[str]()
+    for source in sources:
+        if source == "-" or Path(source).exists() or not glob.has_magic(source):
+            files.append(source)
+        elif matches := sorted(glob.glob(source)):
+            files += matches
+        else:
+            raise ValueError(f"There must be files that {source!r} matches, got none: check the pattern.")
+    if len(files) > 1:
+        absent = [file for file in files if not Path(file).is_file()]
+        if "-" in files:
+            raise ValueError("Standard input, '-', must be the only source: leave out the others, or name files.")
+        if absent:
+            raise ValueError(f"There is no file {absent[0]}: check its name; nothing was learned.")
+    return files
 
 
 def _files_of(source: str) -> list[str | Path | int]:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeAlias
 import typer
 
 from labelrace.base.files import atomic_file
+from labelrace.base.formulas import escape_formula
 from labelrace.cli import options
-from labelrace.cli.messages import standard_input, standard_output
-from labelrace.cli.tagging import tables_of
+from labelrace.cli.messages import say, standard_input, standard_output
+from labelrace.cli.tagging import tables_of, tell_bad_rows
 from labelrace.cli.workers import Workers, predict_on_workers
 
 if TYPE_CHECKING:
@@ -25,61 +26,120 @@ if TYPE_CHECKING:
 
 # The rows of a batch as they are written: cells by the names of their columns.
 _Rows: TypeAlias = list[dict[str, Any]]
+# Those of `labelrace.tables.write`, which a help text must not import.
+_FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 
 
+@options.takes_reading
 def predict(
     model_file: options.ModelFile,
     source: Annotated[str, options.argument(help="A data file; '-' reads JSON lines or CSV from standard input.")],
     out: Annotated[
         Path | None,
-        options.option("--out", "-o", help="A .csv or .jsonl file to write; by default JSON lines are printed."),
+        options.option(
+            "--out",
+            "-o",
+            help=f"The file to write: {', '.join(_FORMATS)} for a tagger, .csv or .jsonl for other models; by default "
+            "JSON lines are printed.",
+        ),
     ] = None,
     top: Annotated[
         int | None, options.option(help="Write this many labels, the most likely ones, with their probabilities.")
     ] = None,
+    precision: Annotated[
+        float | None,
+        options.option(help="Of a tagger: give only tags that have been right so often, such as 0.9; see 'review'."),
+    ] = None,
+    min_probability: Annotated[
+        float | None, options.option(help="Of a tagger: give only tags that are at least so likely.")
+    ] = None,
+    bom: Annotated[
+        bool, typer.Option("--bom", help="Begin CSV with a byte order mark, so that Excel reads it as UTF-8.")
+    ] = False,
     labels: options.Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
-    delimiter: options.Delimiter = None,
+    embed: options.Embed = None,
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
+    reading: Any = None,
 ) -> None:
     """Predict labels or tags with a saved model.
 
+    A tagger writes the table as it is, with its tags, their probabilities, and whether a person should look at the row
+    (review). Correct the tags, and give that file to the command update.
+
     [dim]Examples:[/dim]
 
-    labelrace predict tagger.labelrace new.csv -o out.csv
+    labelrace predict tagger.labelrace new.csv -o out.csv --precision 0.9
 
     labelrace predict enron.safetensors new.arff -o predicted.csv
 
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
     from labelrace.base.state_file import load
+    from labelrace.delayed import DelayedLabels
     from labelrace.tables import Tagger
 
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
-    if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
-        raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
+    suffix = ".jsonl" if out is None else out.suffix.lower()
+    if suffix not in _FORMATS:
+        kinds = f"{', '.join(_FORMATS)} for a tagger, .csv or .jsonl for other models"
+        raise ValueError(f"--out must end in {kinds}, got {out}.")
+    if bom and suffix not in (".csv", ".tsv"):
+        raise ValueError(f"--bom is for files that end in .csv or .tsv, got {out or 'none'}.")
     if out is None:
         standard_output()  # refused before the model is loaded
     else:
         options.check_out(out, model_file, source, labels)
-    model, given = load(model_file), options.as_labels(labels)
-    as_csv = out is not None and out.suffix.lower() == ".csv"
-    if where := Workers(workers, scheduler):
-        settings = {"batch_size": batch_size, "labels": given}
-        predicted = predict_on_workers(model, source, where, top=top, as_csv=as_csv, **settings)
-    elif isinstance(model, Tagger):
-        predicted = tag_rows(model, tables_of(source, batch_size, delimiter), top=top, as_csv=as_csv)
+    found, given = load(model_file, embed=options.as_folders(embed)), options.as_labels(labels)
+    model: Any = found.model if isinstance(found, DelayedLabels) else found
+    where, settings = Workers(workers, scheduler), {"batch_size": batch_size, "labels": given}
+    if isinstance(model, Tagger):
+        _set_wanted(model, precision, min_probability)
+        if where:
+            tables = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
+        else:
+            tables = tag_tables(model, tables_of(source, batch_size, reading), top=top, suffix=suffix)
+        _write_tables(model, tables, out, suffix, bom)
+        tell_bad_rows(reading.on_bad_row)
+        return
+    if precision is not None or min_probability is not None:
+        raise ValueError("--precision and --min-probability are for taggers: leave them out, or give --top.")
+    if suffix not in (".csv", ".jsonl"):
+        raise ValueError(f"--out must end in .csv or .jsonl for a model that is no tagger, got {out}.")
+    if where:
+        predicted = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
     else:
-        predicted = label_rows(model, _matrices(model, source, given, batch_size, delimiter), top)
+        predicted = label_rows(model, _matrices(model, source, given, batch_size, reading.delimiter), top)
     if out is None:
         _write(predicted, standard_output(), as_csv=False)
+        tell_bad_rows(reading.on_bad_row)
         return
     with atomic_file(out) as binary:
-        text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
-        _write(predicted, text, as_csv=as_csv)
+        text = io.TextIOWrapper(binary, encoding="utf-8-sig" if bom else "utf-8", newline="")
+        _write(predicted, text, as_csv=suffix == ".csv")
         text.detach()
+    tell_bad_rows(reading.on_bad_row)
+
+
+def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float | None) -> None:
+    """Take over which tags are to be given, and say so where none of them can be."""
+    from labelrace.base.parameters import check_number
+    from labelrace.tables.suggestions import least_confidence
+
+    for name, value in (("precision", precision), ("min_probability", min_probability)):
+        if value is not None:
+            check_number(f"--{name.replace('_', '-')}", value, 0.0, 1.0)
+            tagger.set_params(**{name: value})
+    wanted = tagger.precision
+    if wanted is not None and least_confidence(tagger.state.suggestions, wanted) > 1.0:
+        curve = tagger.precision_curve_
+        reached = curve.precision[curve.n_suggestions > 0].max(initial=0.0)
+        why = f"the tagger has not been right so often as {wanted:g} asks for, at most {reached:.2f}"
+        if not curve.n_suggestions.any():
+            why = "the tagger has learned a single batch, so that it has not been tested"
+        say(f"No tags are given: {why}. Give a lower --precision, or let it learn more rows.", err=True)
 
 
 def _matrices(model: Any, source: str, labels: Any, batch_size: int, delimiter: str | None) -> Iterator[Any]:
@@ -113,36 +173,67 @@ def label_rows(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[
             ]
 
 
-def tag_rows(tagger: Tagger, tables: Iterator[Table], *, top: int | None, as_csv: bool) -> Iterator[_Rows]:
-    """Yield for each row of a batch its identifiers (or its number), tags and their probabilities."""
-    from labelrace.tables import join_tags
-    from labelrace.tables.cells import as_texts, one_form
+def tag_tables(tagger: Tagger, tables: Iterator[Table], *, top: int | None, suffix: str) -> Iterator[Table]:
+    """Yield each table as it was read, with tags, their probabilities, and whether a person should look at the row."""
+    from labelrace.tables.write import with_columns, written_names
 
-    identifiers = [column.name for column in tagger.columns_ if column.kind == "identifier"]
-    name, number = tagger.tags if isinstance(tagger.tags, str) else "tags", itertools.count()
+    probabilities, review = written_names([column.name for column in tagger.columns_])
     for table in tables:
-        ids = {
-            column: list(map(one_form, as_texts(table.columns[column])))
-            for column in identifiers
-            if column in table.columns
+        suggested = tagger.suggest(table)
+        given = [one.tags for one in suggested] if top is None else list(map(dict, tagger.predict_top(table, top)))
+        likely = [[float(f"{probability:.4g}") for probability in tags.values()] for tags in given]
+        columns = _tag_columns(tagger, given, [one.review for one in suggested], suffix)
+        columns[probabilities] = likely if suffix in (".jsonl", ".parquet") else [";".join(map(str, p)) for p in likely]
+        columns[review] = [one.review for one in suggested]
+        yield with_columns(table, columns)
+
+
+def _tag_columns(tagger: Tagger, given: list[Any], review: list[bool], suffix: str) -> dict[str, list[Any]]:
+    """Return tags as the tagger learns them: one column, or columns of 0 and 1, empty where nothing is known."""
+    from labelrace.tables import join_tags
+
+    if isinstance(tagger.tags, (list, tuple)):
+        current = {column: tagger.state.names.current([column]) for column in tagger.tags}
+        return {
+            column: [
+                None if r and not tags else int(not names.isdisjoint(tags))
+                for tags, r in zip(given, review, strict=True)
+            ]
+            for column, names in current.items()
         }
-        predicted = tagger.predict_scored(table) if top is None else map(dict, tagger.predict_top(table, top))
-        rows = []
-        for i, tags in enumerate(predicted):
-            cells: dict[str, Any] = {column: texts[i] for column, texts in ids.items()} or {"row": next(number)}
-            probabilities = [float(f"{probability:.4g}") for probability in tags.values()]
-            cells[name] = join_tags(tags, tagger.separator_) if as_csv else list(tags)
-            rows.append(cells | {"probabilities": probabilities})
-        yield rows
+    as_lists = suffix in (".jsonl", ".parquet")
+    name = tagger.tags if isinstance(tagger.tags, str) else "tags"
+    return {name: [list(tags) if as_lists else join_tags(tags, tagger.separator_) for tags in given]}
+
+
+def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, bom: bool) -> None:
+    """Write tables as they come, and say how many rows got tags."""
+    from labelrace.tables.write import json_writer, table_writer, written_names
+
+    n_rows, n_tagged, n_review = 0, 0, 0
+    likely, review = written_names([column.name for column in tagger.columns_])
+
+    def write_all(write: Any) -> None:
+        nonlocal n_rows, n_tagged, n_review
+        for table in tables:
+            write(table)
+            n_rows += table.n_rows
+            n_tagged += sum(map(bool, table.columns[likely]))
+            n_review += sum(table.columns[review])
+
+    if out is None:
+        write_all(json_writer(standard_output()))
+    else:
+        with atomic_file(out) as file, table_writer(file, suffix, bom) as write:
+            write_all(write)
+    say(f"{n_rows} row{'s' * (n_rows != 1)}: {n_tagged} with tags, {n_review} for review.", err=True)
 
 
 def _write(batches: Iterator[_Rows], file: TextIO, *, as_csv: bool) -> None:
     """Write batch by batch, so that a reader need not wait: JSON lines, or CSV with semicolons between list items."""
-    from labelrace.report.text import escape_formula
-
     writer = csv.writer(file)
     for number, rows in enumerate(batches):
-        if as_csv and number == 0:
+        if as_csv and number == 0 and rows:
             writer.writerow(map(escape_formula, rows[0]))
         for row in rows:
             if as_csv:

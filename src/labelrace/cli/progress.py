@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
 from rich.progress import (
@@ -24,8 +25,13 @@ from labelrace.exceptions import DataFormatError, LabelraceError
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
 
-Item = TypeVar("Item")
+# What a learner takes: features and labels, or a table with its tags.
+Batch: TypeAlias = tuple[Any, ...]
+Learn: TypeAlias = Callable[..., object]  # of a learner and the parts of a batch
 
+_REFUSALS = (LabelraceError, ValueError)
+# Refused rows of a batch from which it is not the rows that are wrong: so many, and this share.
+_MAX_REFUSED, _REFUSED = 20, 0.1
 _MEASURES = ("example_f1", "micro_f1", "hamming_loss")
 
 
@@ -69,26 +75,72 @@ def _measures(measures: dict[str, float]) -> str:
 
 
 def learn_batches(
-    batches: Iterable[Item], learn: Callable[[Item], tuple[int, str]]
+    learner: Any,
+    batches: Iterable[Batch],
+    learn: Learn,
+    describe: Callable[[], str] = str,
+    on_bad_row: Callable[[DataFormatError], None] | None = None,
 ) -> tuple[int, BaseException | None]:
-    """Learn batch by batch and show the progress on standard error, until Ctrl-C or a batch that is wrong.
+    """Learn batch by batch and show the progress on standard error, until Ctrl-C or a row that is wrong.
 
-    `learn` returns the number of rows of a batch, and a text to show beside it. Return the number of all rows, and what
-    stopped the learning.
+    All rows before one that cannot be read, or that the learner refuses, are learned. With `on_bad_row`, which gets the
+    error, a row that the learner refuses is left out, unless many of a batch are. `describe` returns a text to show
+    beside the number of rows. Return that number, and what stopped the learning.
     """
-    rows, screen = 0, Console(stderr=True)
+    rows, n_skipped, screen = 0, 0, Console(stderr=True)
     count, text = TextColumn("{task.completed} rows"), TextColumn("[dim]{task.description}")
     columns = SpinnerColumn(), count, TimeElapsedColumn(), text
     with Bars(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("", total=None)
         try:
             for batch in batches:
-                n_rows, quality = learn(batch)
-                rows += n_rows
-                bar.update(task, completed=rows, description=quality)
-        except (KeyboardInterrupt, LabelraceError, ValueError, OSError) as stopped:
+                n_refused, rest = 0, batch
+                while n_left := _n_rows(rest):
+                    learned, refused = _learn_accepted(learner, rest, learn)
+                    rows += learned
+                    bar.update(task, completed=rows, description=describe())
+                    if refused is None:
+                        break
+                    error = DataFormatError(f"Row {rows + n_skipped + 1}: {refused}")
+                    n_refused += 1
+                    if on_bad_row is None or n_refused > max(_MAX_REFUSED, _n_rows(batch) * _REFUSED):
+                        # If nothing was learned, it may be the model that is wrong, and not the row.
+                        raise error if rows else refused
+                    on_bad_row(error)
+                    n_skipped += 1
+                    rest = _some_rows(rest, learned + 1, n_left)
+        except (KeyboardInterrupt, *_REFUSALS, OSError) as stopped:
             return rows, stopped
     return rows, None
+
+
+def _n_rows(batch: Batch) -> int:
+    return int(batch[0].n_rows if hasattr(batch[0], "n_rows") else batch[0].shape[0])
+
+
+def _learn_accepted(learner: Any, batch: Batch, learn: Learn) -> tuple[int, Exception | None]:
+    """Learn a batch up to a row that the learner refuses; return the number of rows, and the error."""
+    n_rows = _n_rows(batch)
+    try:
+        learn(learner, *batch)
+    except _REFUSALS as error:
+        n_accepted, n_refused = 0, n_rows
+        while n_refused - n_accepted > 1:
+            middle = (n_accepted + n_refused) // 2
+            try:
+                learn(copy.copy(learner), *_some_rows(batch, 0, middle))
+                n_accepted = middle
+            except _REFUSALS:
+                n_refused = middle
+        if n_accepted:
+            learn(learner, *_some_rows(batch, 0, n_accepted))
+        return n_accepted, error
+    return n_rows, None
+
+
+def _some_rows(batch: Batch, start: int, stop: int) -> Batch:
+    """Return rows of a table, or of features and labels."""
+    return tuple(part.slice(start, stop) if hasattr(part, "slice") else part[start:stop] for part in batch)
 
 
 def check_learned(has_learned: bool, stopped: BaseException | None, nothing: str) -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelrace.cli import options
+from labelrace.cli import options, tagging
 from labelrace.cli.messages import Interrupted, say
 
 _RUNS = Path("labelrace-runs")
@@ -168,7 +168,8 @@ def _tagged(source: str, table: options.TagOptions, batch_size: int) -> Any:
     """Read a table with tags; print the kinds of its columns and how long the features took."""
     from labelrace.tables import tagged_dataset
 
-    data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.delimiter)
+    data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.reading)
+    tagging.tell_bad_rows(table.reading.on_bad_row)
     kinds = "; ".join(f"{column.name}: {column}" for column in features.columns_)
     say(f"{kinds}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
     return data

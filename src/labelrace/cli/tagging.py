@@ -4,90 +4,186 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelrace.cli.messages import end_early, say, standard_input
+from labelrace.cli.options import as_folders
 from labelrace.cli.progress import check_learned, learn_batches
+from labelrace.exceptions import DataFormatError
 
 if TYPE_CHECKING:
+    from labelrace.streams.table_sources import Reading
     from labelrace.tables import TagCounts, Tagger
     from labelrace.tables.read import Table
+    from labelrace.tables.state import TaggerState
 
 # Number of tested rows with a tag from which its F1 is reported, and the F1 from which it is predicted well.
 _MIN_TESTED, _GOOD_F1 = 10, 0.5
 _MAX_LISTED = 5
 
 
-def load_tagger(path: Path) -> Tagger:
-    """Load a tagger; a model that is not one is refused."""
+class Snapshot(NamedTuple):
+    """What a tagger had counted at some moment; nothing before its first row."""
+
+    state: TaggerState | None
+    n_alarms: int
+    n_drifts: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows learned."""
+        return self.state.n_rows if self.state else 0
+
+
+def snapshot(tagger: Tagger) -> Snapshot:
+    """Return what a tagger has counted so far."""
+    model = tagger.model_ if tagger.is_fitted else None
+    alarms, drifts = (int(getattr(model, name, 0)) for name in ("n_alarms_", "n_drifts_"))
+    return Snapshot(tagger.state if tagger.is_fitted else None, alarms, drifts)
+
+
+def load_tagger(path: Path, embed: list[str] | None = None) -> Tagger:
+    """Load a tagger; a model that is not one is refused. ``embed`` are the texts of ``--embed``."""
     from labelrace.base.state_file import load
     from labelrace.tables import Tagger
 
-    loaded = load(path)
+    loaded = load(path, embed=as_folders(embed))
     if not isinstance(loaded, Tagger):
         raise ValueError(f"{path} must be a tagger, made by 'labelrace train --tags', got {type(loaded).__name__}.")
     return loaded
 
 
-def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[Table]:
+def tables_of(source: str, batch_size: int, reading: Reading) -> Iterator[Table]:
     """Yield the rows of a file, or of standard input if the source is ``-``."""
     from labelrace.base.parameters import check_whole
     from labelrace.tables import file_tables, text_tables
 
     check_whole("--batch-size", batch_size, 1)
     if source == "-":
-        return text_tables(standard_input(), batch_size, delimiter or ",")
-    return file_tables(source, batch_size, delimiter)
+        return text_tables(standard_input(), batch_size, reading)
+    return file_tables(source, batch_size, reading)
 
 
-def train_tagger(tagger: Tagger, model: str, source: str, out: Path, batch_size: int, delimiter: str | None) -> None:
-    """Learn a table with tags, print the kinds of its columns, and save the tagger."""
-    nothing = "Nothing was learned: the source has no rows with tags."
-    stopped = learn_tables(tagger, tables_of(source, batch_size, delimiter), nothing)
+def tell_bad_rows(on_bad_row: Any) -> None:
+    """Print which rows were skipped, if such are to be."""
+    if on_bad_row is not None:
+        on_bad_row.tell()
+
+
+def read_vocabulary(path: Path | None) -> dict[str, Any] | None:
+    """Read tags that are known beforehand, as `labelrace.Tagger` takes them."""
+    from labelrace.tables.tag_details import read_details
+
+    return None if path is None else {tag: one._asdict() for tag, one in read_details(str(path)).items()}
+
+
+def train_tagger(tagger: Tagger, model: str, files: list[str], out: Path, batch_size: int, reading: Reading) -> None:
+    """Learn tables with tags, print the kinds of their columns, and save the tagger."""
+    before, nothing = snapshot(tagger), "Nothing was learned: the source has no rows with tags."
+    stopped = learn_files(tagger, files, batch_size, reading, nothing)
     tagger.save(out)
-    message = f"{model} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}"
-    report_tagger(tagger, message, stopped)
+    message = f"{model} learned {tagger.n_rows_:,} rows with {len(tagger.tags_):,} tags: {out}"
+    report_tagger(tagger, message, stopped, before, len(files))
 
 
-def learn_tables(tagger: Tagger, tables: Iterator[Table], nothing: str) -> BaseException | None:
-    """Predict and learn until the end, Ctrl-C or a batch that is wrong; return what stopped it.
+def learn_files(
+    tagger: Tagger, files: list[str], batch_size: int, reading: Reading, nothing: str
+) -> BaseException | None:
+    """Predict and learn until the end, Ctrl-C or a row that is wrong and not to be skipped; return what stopped it.
 
-    If nothing was learned, raise an error with the message `nothing`.
+    If no row has tags, raise an error with the message `nothing`. An error about one of several files names it.
     """
-    is_new = not tagger.is_fitted
-    before = 0 if is_new else tagger.n_rows_
+    is_new, rows, stopped = not tagger.is_fitted, 0, None
+    before = None if is_new else tagger.state
 
-    def learn(table: Table) -> tuple[int, str]:
+    def describe() -> str:
         nonlocal is_new
-        tagger.prequential_fit(table)
         if is_new and tagger.is_fitted:
             _say_columns(tagger)
             is_new = False
-        return table.n_rows, quality_text(tagger.quality_) if tagger.is_fitted else ""
+        return quality_text(tagger.quality_) if tagger.is_fitted else ""
 
-    rows, stopped = learn_batches(tables, learn)
-    check_learned(tagger.is_fitted and tagger.n_rows_ > before, stopped, nothing)
-    if skipped := rows - (tagger.n_rows_ - before):
-        say(f"Skipped {skipped} row{'s' if skipped > 1 else ''} without tags.")
+    for file in files:
+        batches = ((table,) for table in tables_of(file, batch_size, reading))
+        fit = type(tagger).prequential_fit
+        learned, stopped = learn_batches(tagger, batches, fit, describe, reading.on_bad_row)
+        rows += learned
+        if stopped is not None:
+            stopped = _of_file(stopped, file) if len(files) > 1 else stopped
+            break
+    tell_bad_rows(reading.on_bad_row)
+    counted = tagger.state.counted_since(before) if tagger.is_fitted else None
+    check_learned(counted is not None and counted.n_rows + counted.n_known > 0, stopped, nothing)
+    if counted is not None and (skipped := rows - counted.n_rows - counted.n_known):
+        say(f"Skipped {_rows(skipped)} without tags.")
     return stopped
 
 
-def report_tagger(tagger: Tagger, message: str, stopped: BaseException | None) -> None:
-    """Print a message, and how well tags were predicted; if the training was stopped, end the command with it."""
+def _of_file(error: BaseException, file: str) -> BaseException:
+    """Return an error that names the file it is about."""
+    if isinstance(error, KeyboardInterrupt) or file in str(error):
+        return error
+    return DataFormatError(f"{file}: {error}")
+
+
+def report_tagger(
+    tagger: Tagger, message: str, stopped: BaseException | None, before: Snapshot, n_files: int = 1
+) -> None:
+    """Print a message, and how well tags were predicted; if the training was stopped, end the command with it.
+
+    ``before`` is what was counted before the files were learned: their quality is said apart.
+    """
+    counted = tagger.state.counted_since(before.state)
+    known = _say_known(counted)
     if stopped is not None:
-        end_early(stopped, message)
-    say(message)
-    quality = quality_text(tagger.quality_)
+        end_early(stopped, " ".join([message, *known]))
+    for line in (message, *known, *_drifts(before, snapshot(tagger))):
+        say(line)
+    quality = quality_text(counted.quality())
     if not quality:
+        if before.state is None:
+            say("No row was tested, as all were learned in one batch: a smaller --batch-size tests most of them.")
         return
-    say(f"Prequential quality ({tagger.quality_['rows']} rows): {quality}.")
-    tested = [(tag, counts) for tag, counts in tagger.tags_.items() if counts.tested >= _MIN_TESTED]
+    of_files = f"{quality} ({_rows(counted.n_tested)})"
+    if before.state is not None and before.state.n_tested:
+        whole = f"{quality_text(tagger.quality_)} ({_rows(tagger.state.n_tested)})"
+        of_files = f"{'This file' if n_files == 1 else 'These files'}: {of_files}; since the beginning: {whole}"
+    say(f"Prequential quality (each row was predicted before it was learned): {of_files}.")
+    tested = [(tag, counts) for tag, counts in counted.counts.items() if counts.tested >= _MIN_TESTED]
     best_first = sorted(tested, key=lambda pair: (-pair[1].f1(), pair[0]))
     good = [pair for pair in best_first if pair[1].f1() >= _GOOD_F1]
     if good:
         say(f"Predicted well: {_tag_list(good[:_MAX_LISTED])}.")
     if others := best_first[len(good) :]:
         say(f"Not predicted well: {_tag_list(others[::-1][:_MAX_LISTED])}.")
+
+
+def _say_known(counted: TaggerState) -> list[str]:
+    """Return sentences on the rows that had been learned before."""
+    known, corrected = counted.n_known, counted.n_corrections
+    lines = [f"{_rows(known)} {_were(known)} known, with the same tags, and skipped."] if known else []
+    if corrected:
+        lines.append(
+            f"{_rows(corrected)} {_were(corrected)} known with other tags: learned as corrections, not tested."
+        )
+    return lines
+
+
+def _drifts(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return a sentence if a drift was found, or is suspected."""
+    if after.n_drifts > before.n_drifts:
+        return ["A drift was found: rows have changed, and older ones count less from there on."]
+    if after.n_alarms > before.n_alarms:
+        return ["Maybe a drift: errors grew by more than chance, but it is not confirmed yet that rows have changed."]
+    return []
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n:,} rows"
+
+
+def _were(n: int) -> str:
+    return "was" if n == 1 else "were"
 
 
 def quality_text(quality: dict[str, float]) -> str:
@@ -98,7 +194,10 @@ def quality_text(quality: dict[str, float]) -> str:
 
 
 def _tag_list(pairs: Iterable[tuple[str, TagCounts]]) -> str:
-    return ", ".join(f"{tag} (F1 {counts.f1():.2f})" for tag, counts in pairs)
+    return ", ".join(
+        f"{tag} (F1 {counts.f1():.2f}, precision {counts.precision():.2f}, recall {counts.recall():.2f})"
+        for tag, counts in pairs
+    )
 
 
 def _say_columns(tagger: Tagger) -> None:
@@ -106,6 +205,8 @@ def _say_columns(tagger: Tagger) -> None:
     tags, what = [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or []), "tags"
     if isinstance(tagger.tags, str) and tagger.separator_ is not None:
         what += f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
+    if tagger.predicts_one_tag:
+        what += ", one a row"
     kinds = {column.name: str(column) for column in tagger.columns_}
     width = min(max(map(len, [*kinds, *tags])), 40)
     for name, kind in (kinds | dict.fromkeys(tags[:_MAX_LISTED], what)).items():

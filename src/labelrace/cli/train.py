@@ -15,11 +15,11 @@ from labelrace.cli.workers import Workers, train_on_workers
 
 @options.takes_tags
 def train(
-    source: options.Source,
+    sources: options.Sources,
     out: Annotated[Path, options.option("--out", "-o", help="The file to save the model to.")],
     labels: options.Labels = None,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="A model (see 'labelrace models').")
+        str, typer.Option("--model", "-m", help="A model (see 'labelrace models'), or module:Class for your own.")
     ] = options.DEFAULT_MODEL,
     batch_size: options.BatchSize = 500,
     seed: options.Seed = 0,
@@ -28,59 +28,74 @@ def train(
     ] = None,
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
+    vocabulary: options.Vocabulary = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists, without asking.")] = False,
     table: options.TagOptions | None = None,
 ) -> None:
-    """Train a model on a data file, or on a table with tags, and save it.
+    """Train a model on a data file, or on tables with tags, and save it.
 
-    After Ctrl-C, or after a row that cannot be read, what was learned so far is saved.
+    After Ctrl-C, or after a row that cannot be read or learned, what was learned so far is saved.
 
     [dim]Examples:[/dim]
 
     labelrace train tickets.csv --tags tags -o tagger.labelrace
+
+    labelrace train may.csv june.csv 'archive/*.csv' --tags tags -o tagger.labelrace --vocabulary tags.csv
 
     labelrace train 'tickets-*.parquet' --tags tags -o tagger.labelrace --workers 4
 
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
     # Checked before the training, which may take long.
-    options.check_out(out, source, labels)
+    options.check_out(out, *sources, labels, vocabulary)
+    options.check_replaces(out, force)
     from labelrace.base.registry import make_model
 
     chosen, where = options.as_parameters(parameters), Workers(workers, scheduler)
+    source = sources[0] if len(sources) == 1 else sources
     if table is not None:
         if labels is not None:
             raise ValueError("--labels and --tags must not be given together: --tags is for tables with tags.")
         learner = make_model(model, **chosen) if chosen else model
-        tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
+        beforehand = tagging.read_vocabulary(vocabulary)
+        tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed, vocabulary=beforehand)
         if not where:
-            tagging.train_tagger(tagger, model, source, out, batch_size, table.delimiter)
-        elif table.delimiter is not None or source == "-":
-            raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
+            tagging.train_tagger(tagger, model, options.matching_files(sources), out, batch_size, table.reading)
+        elif any(table.reading) or "-" in sources:
+            raise ValueError("--workers and --scheduler are for files: leave out options for reading, and '-'.")
         else:
             train_on_workers(tagger, model, source, out, where, batch_size=batch_size)
+    elif vocabulary is not None:
+        raise ValueError("--vocabulary needs --tags: it is for tables with tags.")
     elif where:
         shared = make_model(model, **{"random_state": seed, **chosen})
         settings = {"batch_size": batch_size, "labels": options.as_labels(labels)}
         train_on_workers(shared, model, source, out, where, **settings)
     else:
-        _train_model(model, chosen, source, out, options.as_labels(labels), batch_size, seed)
+        files = options.matching_files(sources)
+        if len(files) > 1:
+            raise ValueError(f"Several files must be tables with --tags, or be learned by --workers, got {len(files)}.")
+        _train_model(model, chosen, files[0], out, options.as_labels(labels), batch_size, seed)
 
 
 def _train_model(
     name: str, parameters: dict[str, Any], source: str, out: Path, labels: Any, batch_size: int, seed: int
 ) -> None:
     """Learn a stream batch by batch, or at once if the model is offline, and save the model."""
-    from labelrace.base.registry import is_online
+    from labelrace.base.registry import is_online, make_model
     from labelrace.evaluation import ModelSpec
     from labelrace.streams import open_stream
     from labelrace.streams.column_matching import source_of, stream_features
     from labelrace.streams.dataset import collect
 
+    if not hasattr(make_model(name, **parameters), "save"):
+        raise ValueError(f"--model must be a model that can be saved, got {name}: 'labelrace run' compares any.")
     stream = open_stream(source, labels)
     model = ModelSpec(name, {"label_names": list(stream.label_names), **parameters}).make(seed, stream.categorical)
     stopped = None
     if is_online(name):
-        rows, stopped = _learn(model, stream, batch_size)
+        rows, stopped = learn_batches(model, stream.batches(batch_size), type(model).partial_fit)
+        check_learned(rows > 0, stopped, "Nothing was learned: the source has no rows.")
     else:
         data = collect(stream)
         rows = len(data)
@@ -88,45 +103,48 @@ def _train_model(
     # Codes of nominal values come from the file; another file must be read with the same codes.
     model.source_ = source_of(stream_features(stream))
     model.save(out)
-    message = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
+    message = f"{name} learned {rows:,} rows with {len(stream.label_names):,} labels: {out}"
     if stopped is not None:
         end_early(stopped, message)
     say(message)
 
 
-def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
-    """Learn until the end, Ctrl-C or a row that is wrong; return the number of rows, and what stopped it."""
-
-    def learn(batch: tuple[Any, Any]) -> tuple[int, str]:
-        model.partial_fit(*batch)
-        return batch[0].shape[0], ""
-
-    rows, stopped = learn_batches(stream.batches(batch_size), learn)
-    check_learned(rows > 0, stopped, "Nothing was learned: the source has no rows.")
-    return rows, stopped
-
-
+@options.takes_reading
 def update(
     tagger_file: options.TaggerFile,
-    source: Annotated[
-        str, options.argument(help="A table with tags; '-' reads JSON lines or CSV from standard input.")
-    ],
+    sources: options.Tables,
     out: Annotated[
         Path | None, options.option("--out", "-o", help="A new file to save to, instead of replacing TAGGER.")
     ] = None,
-    delimiter: options.Delimiter = None,
     batch_size: options.BatchSize = 500,
+    separator: Annotated[
+        str | None, options.option(help="What separates the tags of a row here, if it is not what was learned.")
+    ] = None,
+    fold_tags: Annotated[
+        bool, typer.Option("--fold-tags", help="From now on, tags that differ by case or spaces only are one tag.")
+    ] = False,
+    embed: options.Embed = None,
+    vocabulary: options.Vocabulary = None,
+    reading: Any = None,
 ) -> None:
     """Continue the training of a tagger with further rows, and replace its file.
 
+    Rows that were learned before with the same tags are skipped; with other tags they are corrections.
+
     [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
-    target = out or tagger_file
-    options.check_out(target, source)
-    tagger = tagging.load_tagger(tagger_file)
-    before = tagger.n_rows_
-    nothing = f"Nothing was learned: no row of {source} has tags, and {tagger_file} is as it was."
-    stopped = tagging.learn_tables(tagger, tagging.tables_of(source, batch_size, delimiter), nothing)
+    target, files = out or tagger_file, options.matching_files(sources)
+    options.check_out(target, *files, vocabulary)
+    tagger = tagging.load_tagger(tagger_file, embed)
+    if vocabulary is not None:
+        tagger.add_labels(str(vocabulary))
+    usual = tagger.separator
+    tagger.set_params(separator=separator or usual, fold_tags=fold_tags or tagger.fold_tags)
+    before = tagging.snapshot(tagger)
+    nothing = f"Nothing was learned: no row of {', '.join(files)} has tags, and {tagger_file} is as it was."
+    stopped = tagging.learn_files(tagger, files, batch_size, reading, nothing)
+    tagger.set_params(separator=usual)
     tagger.save(target)
-    counts = f"{tagger.n_rows_ - before} more rows, {tagger.n_rows_} in all, with {len(tagger.tags_)} tags"
-    tagging.report_tagger(tagger, f"Learned {counts}: {target}", stopped)
+    more = tagger.n_rows_ - before.n_rows
+    counts = f"{more:,} more row{'s' * (more != 1)}, {tagger.n_rows_:,} in all, with {len(tagger.tags_):,} tags"
+    tagging.report_tagger(tagger, f"Learned {counts}: {target}", stopped, before, len(files))

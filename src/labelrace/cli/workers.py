@@ -20,7 +20,9 @@ class Workers(NamedTuple):
         return self.workers is not None or self.scheduler is not None
 
 
-def train_on_workers(model: Any, name: str, source: str, out: Path, where: Workers, **settings: Any) -> None:
+def train_on_workers(
+    model: Any, name: str, source: str | list[str], out: Path, where: Workers, **settings: Any
+) -> None:
     """Learn files in shares and save the model; after Ctrl-C or a lost cluster, what was merged so far is saved."""
     from labelrace.distributed.fitting import Progress, fit, progress_reporter
     from labelrace.exceptions import DistributedError
@@ -58,33 +60,39 @@ def _summary(name: str, last: Any, out: Path) -> tuple[str, str]:
 
 
 def predict_on_workers(
-    model: Any, source: str, where: Workers, *, top: int | None, as_csv: bool, **settings: Any
-) -> Iterator[list[dict[str, Any]]]:
-    """Yield what workers predict for the pieces of files, in their order; `settings` are labels and batch size."""
+    model: Any, source: str, where: Workers, *, top: int | None, suffix: str, **settings: Any
+) -> Iterator[Any]:
+    """Yield what workers predict for the pieces of files, in their order: tables of a tagger, rows of other models.
+
+    `settings` are labels and batch size.
+    """
     from labelrace.distributed.cluster import connect
     from labelrace.distributed.predicting import pieces_to_predict, predict_pieces
+    from labelrace.tables import Tagger
 
     if source == "-":
         raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
     pieces = pieces_to_predict(model, source, **settings)
     first = 0
     with connect(**where._asdict()) as client:
-        for rows in predict_pieces(client, model, pieces, partial(_predict_piece, top, as_csv), **settings):
+        for rows in predict_pieces(client, model, pieces, partial(_predict_piece, top, suffix), **settings):
+            if isinstance(model, Tagger):
+                yield from rows
+                continue
             for number, row in enumerate(rows, start=first):
-                if "row" in row:
-                    row["row"] = number
+                row["row"] = number
             first += len(rows)
             yield rows
 
 
-def _predict_piece(
-    top: int | None, as_csv: bool, model: Any, piece: Any, batch_size: int, labels: Any
-) -> list[dict[str, Any]]:
+def _predict_piece(top: int | None, suffix: str, model: Any, piece: Any, batch_size: int, labels: Any) -> list[Any]:
     """Predict the rows of a piece; runs on a worker."""
-    from labelrace.cli.predict import label_rows, tag_rows
+    from labelrace.cli.predict import label_rows, tag_tables
     from labelrace.distributed.predicting import predicted_rows
     from labelrace.tables import Tagger
 
-    is_tagger = isinstance(model, Tagger)
-    function = partial(tag_rows, top=top, as_csv=as_csv) if is_tagger else partial(label_rows, top=top)
+    def tables(tagger: Any, batches: Iterator[Any]) -> Iterator[list[Any]]:
+        return ([table] for table in tag_tables(tagger, batches, top=top, suffix=suffix))
+
+    function = tables if isinstance(model, Tagger) else partial(label_rows, top=top)
     return predicted_rows(model, piece, batch_size, labels, function)

@@ -11,7 +11,7 @@ from labelrace.typing import Array, FloatArray
 # Scores that each bin starts with, at their face value, so that an empty bin says something sensible.
 _PRIOR = 0.05
 # Scores that a share is taken of: of fewer, the highest ones would be too sure.
-_FEWEST_SCORES = 50.0
+_FEWEST_SCORES = 100.0
 # No probability is nearer to 0 or 1 than this: counts cannot tell more.
 _SURE = 1e-6
 FIRST_CENTRE = float(CENTRES[0])

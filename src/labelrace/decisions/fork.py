@@ -31,7 +31,7 @@ import numpy as np
 
 from labelrace.base import growth
 from labelrace.base.growth import Moves
-from labelrace.base.sparse import part_of
+from labelrace.base.sparse import batch_rows
 from labelrace.decisions import drift
 from labelrace.decisions.drift import DriftState
 from labelrace.typing import AnyMatrix, FloatArray
@@ -149,7 +149,7 @@ def update(
     if state.fork or not algorithm.detects_drift:
         return after
     detector = algorithm.detector(after)
-    is_alarm = detector is not algorithm.detector(state) and drift.is_found(detector)
+    is_alarm = drift.is_found(detector) and detector is not algorithm.detector(state)
     return _fork(algorithm, state, X, Y, row_weights) if is_alarm else after
 
 
@@ -197,7 +197,7 @@ def _learn_in_chunks(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix
     size = min(_CHUNK_ROWS, -(-n // 2))
     for start in range(0, n, size):
         here = slice(start, start + size)
-        x, y, weights = X[here], Y[here], part_of(row_weights, here)
+        x, y, weights = batch_rows(here, X, Y, row_weights)
         if state.fork:
             state = _learn_both(algorithm, state, x, y, weights)
         else:

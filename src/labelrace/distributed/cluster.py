@@ -49,7 +49,8 @@ def engine() -> Any:
         import distributed
     except ImportError:
         raise DistributedError(
-            "labelrace.distributed needs Dask, which is not installed here: pip install 'labelrace[dask]'."
+            "labelrace.distributed, --workers and --scheduler need Dask, which is not installed here: pip install "
+            "'labelrace[dask]'."
         ) from None
     return distributed
 

@@ -22,7 +22,7 @@ from labelrace.distributed.sources import DelayedPiece, FilePiece, as_delayed_pi
 from labelrace.distributed.worker_tasks import Settings, Start
 from labelrace.exceptions import DistributedError
 from labelrace.streams.column_matching import Features, features_of, shared_features, source_of
-from labelrace.streams.dataset import nominal_mask, row_count
+from labelrace.streams.dataset import Stream, nominal_mask, row_count
 from labelrace.tables import Tagger
 
 # Rounds of the default, and shares of a round: see the curve in docs/scale.md.
@@ -172,8 +172,9 @@ def fit(
     parameters.check_whole("batch_size", batch_size, 1)
     if shares is not None:
         parameters.check_whole("shares", shares, 1)
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
-    features = _file_features(model, pieces, labels)
+    opened, as_tables = dict[str, Stream](), isinstance(model, Tagger)
+    pieces = pieces_of(source, as_tables=as_tables, labels=labels, batch_size=batch_size, opened=opened)
+    features = _file_features(model, pieces, labels, opened)
     _fix_seed(model)
     _tell_nominal(model, features)
     settings = Settings(batch_size, labels, _HELD_OUT)
@@ -182,12 +183,12 @@ def fit(
     return model
 
 
-def _file_features(model: Any, pieces: list[Any], labels: Any) -> Features | None:
+def _file_features(model: Any, pieces: list[Any], labels: Any, opened: dict[str, Stream]) -> Features | None:
     """Return the features of data files, in the order of the model's if it has any; None for other sources."""
     if isinstance(model, Tagger) or not isinstance(pieces[0], FilePiece):
         return None
     paths = dict.fromkeys(piece.path for piece in pieces)
-    return shared_features(paths, labels, features_of(model) if model.is_fitted else None)
+    return shared_features(paths, labels, features_of(model) if model.is_fitted else None, opened)
 
 
 def _tell_nominal(model: Any, features: Features | None) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from labelrace.exceptions import DataFormatError, LabelraceError
 from labelrace.streams.column_matching import Features, matched, open_matched
-from labelrace.streams.dataset import row_count
+from labelrace.streams.dataset import Stream, row_count
 from labelrace.tables.read import Table, as_table
 
 # Number of pieces to aim at, for 8 shares in 24 rounds: row groups and files are cut to come near it.
@@ -99,12 +99,14 @@ def pieces_of(
     labels: Any = None,
     batch_size: int = _MIN_ROWS,
     features: Features | None = None,
+    opened: dict[str, Stream] | None = None,
 ) -> list[Any]:
     """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
 
     Parquet files are cut into row groups where they are read as tables. Other files, if they are few, are
     read once here to count their rows, and cut by rows; ``labels`` is what the labels of data files are, and
     ``features`` what their columns are matched with, if anything. Cuts are where batches of ``batch_size`` rows begin.
+    Data files that are opened here are put into ``opened``, so that nobody need scan them again.
 
     Raises
     ------
@@ -112,7 +114,7 @@ def pieces_of(
         If there is nothing, or a source is of a kind that is not known.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _file_pieces(_matching_files([os.fspath(source)]), as_tables, labels, batch_size, features)
+        return _file_pieces(_matching_files([os.fspath(source)]), as_tables, labels, batch_size, features, opened)
     if hasattr(source, "to_delayed"):
         return list(source.to_delayed())
     if hasattr(source, "batches") and hasattr(source, "label_names"):
@@ -121,7 +123,7 @@ def pieces_of(
         listed = list(source)
         if listed and all(isinstance(part, (str, os.PathLike)) for part in listed):
             files = _matching_files([os.fspath(part) for part in listed])
-            return _file_pieces(files, as_tables, labels, batch_size, features)
+            return _file_pieces(files, as_tables, labels, batch_size, features, opened)
         if listed:
             return listed
     raise ValueError(
@@ -163,7 +165,12 @@ def _is_parquet(path: str) -> bool:
 
 
 def _file_pieces(
-    files: Sequence[str], as_tables: bool, labels: Any, batch_size: int, features: Features | None
+    files: Sequence[str],
+    as_tables: bool,
+    labels: Any,
+    batch_size: int,
+    features: Features | None,
+    opened: dict[str, Stream] | None,
 ) -> list[Any]:
     """Make a piece of each file, and several of Parquet files: their row groups, cut where these are few."""
     groups = list[tuple[str, int | None, int]]()
@@ -173,9 +180,14 @@ def _file_pieces(
                 raise DataFormatError(
                     f"{path}: only Parquet files with tags can be read from there; copy the file first."
                 )
-            # Counted in bounded memory.
-            batches = _open(path, _MIN_ROWS, as_tables, labels, features)[1] if len(files) < _N_PIECES else ()
-            groups.append((path, None, sum(map(_n_rows, batches))))
+            n_rows = 0
+            if len(files) < _N_PIECES:
+                stream = _open(path, as_tables, labels, features)
+                # Counted in bounded memory.
+                n_rows = sum(map(_n_rows, stream.batches(_MIN_ROWS)))
+                if opened is not None and not as_tables:
+                    opened[path] = stream
+            groups.append((path, None, n_rows))
             continue
         with _parquet(path) as file:
             metadata = file.metadata
@@ -200,18 +212,26 @@ def _file_pieces(
     return pieces
 
 
-def _open(
-    path: str, size: int, as_tables: bool, labels: Any, features: Features | None
-) -> tuple[list[str], Iterator[Any]]:
-    """Open a file: the labels' names, none for tables, and an iterator of its batches."""
-    if as_tables:
+class _Tables(NamedTuple):
+    """A file of tables, as a stream without labels."""
+
+    path: str
+    label_names: tuple[str, ...] = ()
+
+    def batches(self, size: int) -> Iterator[Table]:
+        """Iterate over the tables from the start."""
         from labelrace.tables import file_tables
 
-        return [], iter(file_tables(path, size))
+        return iter(file_tables(self.path, size))
+
+
+def _open(path: str, as_tables: bool, labels: Any, features: Features | None) -> Any:
+    """Open a file as a stream of tables, or of features and labels."""
+    if as_tables:
+        return _Tables(path)
     from labelrace.streams import open_stream
 
-    stream = open_stream(path, labels) if features is None else open_matched(features, path, labels)
-    return list(map(str, stream.label_names)), iter(stream.batches(size))
+    return open_stream(path, labels) if features is None else open_matched(features, path, labels)
 
 
 def _n_rows(batch: Any) -> int:
@@ -292,13 +312,15 @@ def _matrices(piece: FilePiece, size: int, labels: Any, features: Features | Non
     """Yield features and named labels of a file: files may have other labels, in another order."""
     from labelrace.base.naming import NamedRows
 
-    names, batches = _rows_of(piece, size, as_tables=False, labels=labels, features=features)
+    stream, batches = _rows_of(piece, size, as_tables=False, labels=labels, features=features)
+    names = list(map(str, stream.label_names))
     for X, Y in batches:
         yield X, NamedRows(Y.astype(float), names)
 
 
-# Files that are being read, and the row that comes next, so that the next piece of a file goes on where one ended.
-_open_files = dict[tuple[Any, ...], tuple[int, list[str], Iterator[Any]]]()
+# Files that are being read, and the row that comes next, so that the next piece of a file goes on where one ended, or
+# begins again without another scan of the file.
+_open_files = dict[tuple[Any, ...], tuple[int, Any, Iterator[Any]]]()
 
 
 def _file_version(path: str) -> tuple[int, ...]:
@@ -309,15 +331,17 @@ def _file_version(path: str) -> tuple[int, ...]:
 
 def _rows_of(
     piece: FilePiece, size: int, *, as_tables: bool, labels: Any = None, features: Features | None = None
-) -> tuple[list[str], Iterator[Any]]:
-    """Return the labels' names and the batches of a file, or of some rows: those before are read and left out."""
+) -> tuple[Any, Iterator[Any]]:
+    """Return a file as a stream, and the batches of all or some rows of it: those before are read and left out."""
     if not piece.last:
-        return _open(piece.path, size, as_tables, labels, features)
+        stream = _open(piece.path, as_tables, labels, features)
+        return stream, iter(stream.batches(size))
     key = piece.path, *_file_version(piece.path), repr((labels, features)), size, as_tables
     # Removed: another thread opens the file again.
-    row, names, rows = _open_files.pop(key, (piece.first + 1, [], iter(())))
-    if row > piece.first:
-        row, (names, rows) = 0, _open(piece.path, size, as_tables, labels, features)
+    row, stream, rows = _open_files.pop(key, (0, None, iter(())))
+    if stream is None or row > piece.first:
+        stream = stream or _open(piece.path, as_tables, labels, features)
+        row, rows = 0, iter(stream.batches(size))
 
     def between() -> Iterator[Any]:
         start = row
@@ -328,11 +352,10 @@ def _rows_of(
             start = end
             if end >= piece.last:
                 _open_files.clear()
-                if end == piece.last:
-                    _open_files[key] = end, names, rows
+                _open_files[key] = end, stream, rows
                 return
 
-    return names, between()
+    return stream, between()
 
 
 def _slice(batch: Any, first: int, last: int) -> Any:
@@ -340,7 +363,7 @@ def _slice(batch: Any, first: int, last: int) -> Any:
     if (first, last) == (0, _n_rows(batch)):
         return batch
     if isinstance(batch, Table):
-        return batch.take(range(first, last))
+        return batch.slice(first, last)
     return tuple(part[first:last] for part in batch)
 
 

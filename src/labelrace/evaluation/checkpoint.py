@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from labelrace.measures import evaluate, measure_names, needs_scores, needs_top
+from labelrace.base import missing_labels
+from labelrace.measures import default_zero_division, evaluate, measure_names, needs_scores, needs_top
 from labelrace.measures.calibration import Reliability, add, empty
 from labelrace.measures.example import Counts, confusion, f1
 from labelrace.measures.inputs import are_label_sets, as_labels, as_labels_with_missing, sorted_names
@@ -224,8 +225,8 @@ class BatchTest:
     With more than 1,000 labels, measures of the best labels only (``ndcg_at_5``) come from ``predict_top``, where the
     model has one. Where labels are sets of names, ``model.predict_labels`` is called (``predict``, if it has none), and
     the labels that count are those that the model knows by its ``label_names_``, if it has any, and those that occur in
-    the batch. The observers are called with true labels, and predicted ones or ``predict_proba``, of each tested batch,
-    untimed.
+    the batch. Rows of which labels are missing (NaN) are not tested. The observers are called with true labels, and
+    predicted ones or ``predict_proba``, of each tested batch, untimed.
     """
 
     def __init__(
@@ -233,8 +234,10 @@ class BatchTest:
         measures: str | Iterable[str],
         observer: Observer | None = None,
         probability_observer: Observer | None = None,
+        zero_division: float | None = None,
     ) -> None:
         self.measures = measure_names(measures)
+        self._zero_division = default_zero_division(measures) if zero_division is None else zero_division
         self.needs_scores = needs_scores(self.measures)
         self._of_scores = [name for name in self.measures if needs_scores(name)]
         self._observer = observer
@@ -243,6 +246,11 @@ class BatchTest:
     def __call__(self, model: Any, X: Any, Y: Any, watch: Stopwatch) -> dict[str, float]:
         """Predict a batch and return its measures."""
         named = are_label_sets(Y)
+        missing = missing_labels.find(Y) if hasattr(Y, "dtype") else None
+        if missing is not None:
+            X, Y = _without(missing.rows, X, Y)
+            if not Y.shape[0]:
+                return dict.fromkeys(self.measures, math.nan)
         n_best = 0 if named else self._best_labels_needed(model, Y.shape[1])
         with watch.timing("predict"):
             predicted = getattr(model, "predict_labels", model.predict)(X) if named else model.predict(X)
@@ -252,7 +260,8 @@ class BatchTest:
             names, top = None, None if best is None else _columns(model, best, n_best)
             if named:
                 names, scores = _common_columns(model, Y, predicted, scores)
-            values = evaluate(Y, predicted, scores, measures=self.measures, label_names=names, top=top)
+            absent = self._zero_division
+            values = evaluate(Y, predicted, scores, self.measures, label_names=names, top=top, zero_division=absent)
         if self._observer is not None:
             self._observer(Y, predicted)
         if self._probability_observer is not None:
@@ -265,6 +274,14 @@ class BatchTest:
         if n_labels <= MANY_LABELS or not hasattr(model, "predict_top") or not all(needed):
             return 0
         return max(needed, default=0)
+
+
+def _without(rows: IntArray, X: Any, Y: Any) -> tuple[Any, Any]:
+    """Leave out rows."""
+    others = np.setdiff1d(np.arange(Y.shape[0]), rows)
+    if hasattr(X, "iloc"):
+        return X.iloc[others], Y[others]
+    return [X[row] for row in others] if isinstance(X, list) else X[others], Y[others]
 
 
 def _columns(model: Any, best: list[list[tuple[Any, float]]], width: int) -> IntArray:

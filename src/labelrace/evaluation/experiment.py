@@ -28,7 +28,7 @@ from labelrace.evaluation.checkpoint import MANY_LABELS
 from labelrace.evaluation.protocol import check_options
 from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
 from labelrace.evaluation.workers import Progress, Task, changed_options, default_jobs, perform, progress_of
-from labelrace.measures import PAPER_MEASURES, measure_names
+from labelrace.measures import PAPER_MEASURES, default_zero_division, measure_names
 from labelrace.measures.inputs import are_label_sets
 from labelrace.streams import Dataset, open_stream
 from labelrace.streams.catalog import find_dataset
@@ -255,7 +255,7 @@ def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
             )
         n_features, n_labels = int(X.shape[1]), int(Y.shape[1])
     in_memory = isinstance(data, Dataset)
-    cardinality = data.Y.sum() / max(len(data), 1) if in_memory else getattr(data, "cardinality", None)
+    cardinality = data.present.sum() / max(len(data), 1) if in_memory else getattr(data, "cardinality", None)
     spent = getattr(data, "feature_seconds", None)
     return {
         "name": getattr(data, "name", type(data).__name__),
@@ -293,6 +293,7 @@ def run(
     runs: int = 1,
     seed: int = 0,
     measures: str | Iterable[str] = "auto",
+    zero_division: float | None = None,
     jobs: int | None = None,
     resume: bool = False,
     skip_repeats: bool = False,
@@ -328,6 +329,9 @@ def run(
     measures : str or iterable of str, default="auto"
         As `labelrace.measures.evaluate` takes them; "auto" is "paper", and with more than 1,000 labels also
         ``precision_at_1``, ``precision_at_5`` and ``ndcg_at_5``.
+    zero_division : float, default=None
+        What a label that is neither there nor predicted counts in macro averages: by default 0, as in scikit-learn, and
+        1, as in the original evaluation, for the sets "paper" and "all".
     jobs : int or None, default=None
         How many processes work at a time; by default as many as there are processors. 1 works in this process. A script
         that calls this with more must do so under ``if __name__ == "__main__"``.
@@ -373,6 +377,8 @@ def run(
     ['batch', 'batch', 'labels', 'done']
     """
     specs = as_specs(models)
+    if zero_division is None:
+        zero_division = default_zero_division(measures)
     if measures != "auto":
         measures = measure_names(measures)
     parameters.check_whole("runs", runs, 1)
@@ -398,14 +404,16 @@ def run(
         "seed": seed,
         "batch_size": batch_size,
         "measures": list(names),
+        "zero_division": zero_division,
         "machine": _machine(),
         **({"options": changed} if changed else {}),
     }
     # Nothing but the models' own draws depends on the seed then.
     skip_repeats = skip_repeats and protocol == "prequential" and not options.get("missing")
     seeds = [int(np.random.SeedSequence(seed, spawn_key=(i,)).generate_state(1)[0]) for i in range(runs)]
+    settings = {**options, "zero_division": zero_division}
     pairs = [
-        Task(spec, number, seeds[number], data, protocol, batch_size, names, options, calibration)
+        Task(spec, number, seeds[number], data, protocol, batch_size, names, settings, calibration)
         for number in range(runs)
         for spec in specs
         if number == 0 or not skip_repeats or spec.is_random

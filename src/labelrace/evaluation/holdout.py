@@ -30,6 +30,7 @@ def holdout(
     seed: Any = None,
     memory: bool = False,
     observer: Observer | None = None,
+    zero_division: float | None = None,
 ) -> Iterator[Checkpoint]:
     """Evaluate a model on a test set after each batch of training, as in the paper's comparison with PLST.
 
@@ -59,6 +60,9 @@ def holdout(
         As for `prequential`.
     observer : callable, default=None
         Called with true and predicted labels of each test.
+    zero_division : float, default=None
+        What a label that is neither there nor predicted counts in macro averages, as `labelrace.measures.evaluate` has
+        it: by default 0, and 1 for the sets "paper" and "all".
 
     Yields
     ------
@@ -76,7 +80,7 @@ def holdout(
     [(0, 100), (1, 200), (2, 201)]
     """
     check_options(batch_size=batch_size, test_share=test_share, iterations=iterations, missing=missing)
-    test, rng = BatchTest(measures, observer), np.random.default_rng(seed)
+    test, rng = BatchTest(measures, observer, zero_division=zero_division), np.random.default_rng(seed)
     hider = LabelHider(model, missing, rng)
     X, Y = _all_rows(data, batch_size)
     train, held_out = _split(row_count(X), test_share, rng)

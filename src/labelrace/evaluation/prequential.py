@@ -29,6 +29,7 @@ def prequential(
     untested: bool = False,
     observer: Observer | None = None,
     probability_observer: Observer | None = None,
+    zero_division: float | None = None,
 ) -> Iterator[Checkpoint]:
     """Evaluate a model on a stream: each batch is predicted and measured first, and learned afterwards.
 
@@ -64,6 +65,9 @@ def prequential(
         Called with true and predicted labels of each tested batch.
     probability_observer : callable, default=None
         Called with true labels and ``predict_proba`` of each tested batch. Neither is timed.
+    zero_division : float, default=None
+        What a label that is neither there nor predicted counts in macro averages, as `labelrace.measures.evaluate` has
+        it: by default 0, and 1 for the sets "paper" and "all".
 
     Yields
     ------
@@ -89,7 +93,7 @@ def prequential(
             f"{type(model).__name__}, which learns all data at once; use holdout"
         )
     check_options(batch_size=batch_size, delay=delay, missing=missing)
-    test, hider = BatchTest(measures, observer, probability_observer), LabelHider(model, missing, seed)
+    test, hider = BatchTest(measures, observer, probability_observer, zero_division), LabelHider(model, missing, seed)
     whole_size = batch_size if hasattr(data, "batches") else None
     checkpoints = _test_and_train(model, batches_of(data, batch_size), whole_size, test, hider, delay, memory)
     return checkpoints if untested else (checkpoint for checkpoint in checkpoints if checkpoint.tested)

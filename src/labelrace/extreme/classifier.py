@@ -25,19 +25,18 @@ array of rows times labels is ever made, but by `decision_function` and `predict
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.base import missing_labels, threads
-from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.growth import Moves
 from labelrace.base.schema import Schema
-from labelrace.base.sparse import as_rows, entry_rows, some_rows
+from labelrace.base.sparse import as_rows, some_rows
 from labelrace.decisions import drift, fork, histogram, monitoring, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.fork import Comparison
@@ -48,11 +47,12 @@ from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import label_lists, merge, postings, residual_table, search
 from labelrace.extreme.blocks import CompiledSparseBlock
 from labelrace.extreme.search import Candidates, Rows, SearchIndex
+from labelrace.extreme.sizes import sizes_for
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import rls
-from labelrace.linear.classifier import settings_of
 from labelrace.linear.explanation import DecoderCoefficients
 from labelrace.linear.rls import RLS, RLSState
+from labelrace.linear.rls_classifier import RLSClassifier
 from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
@@ -66,46 +66,6 @@ _CHUNK_ROWS = 512
 _N_HEAD_TO_LEARN = 512
 # Smallest share of the past that is kept after a chunk.
 _MIN_KEPT = 1e-9
-# Smallest and largest number of pseudo labels, and their share of the memory; smallest and largest number of slots.
-_MIN_CODES, _MAX_CODES, _CODES_SHARE = 16, 128, 0.4
-# The largest number of pseudo labels where the decoder alone has to find the candidates among many labels.
-_MAX_CODES_WITHOUT_POSTINGS = 256
-_MIN_SLOTS, _MAX_SLOTS = 1 << 10, 1 << 24
-
-
-class Sizes(NamedTuple):
-    """How large a model is: its pseudo labels, and the slots of its table."""
-
-    n_components: int
-    n_slots: int
-
-
-def sizes_for(
-    max_memory: float, n_columns: int, n_labels: int, n_components: int | None = None, *, uses_postings: bool = True
-) -> Sizes:
-    """Divide an amount of memory, in bytes, between pseudo labels and the table.
-
-    ``uses_postings`` tells whether features offer candidates, where labels are many.
-
-    Examples
-    --------
-    >>> sizes_for(1e8, n_columns=17_000, n_labels=35_000)
-    Sizes(n_components=128, n_slots=16777216)
-    >>> sizes_for(2e5, n_columns=500, n_labels=1_000)
-    Sizes(n_components=16, n_slots=22000)
-    """
-    cells = max_memory / 4.0
-    # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
-    cells -= 4.0 * n_columns + 2.0 * n_labels
-    # And its postings, which may begin later.
-    cells -= postings.LABELS_PER_FEATURE * n_columns if postings.enabled(n_labels) else 0.0
-    each = n_columns + n_labels
-    if n_components is None:
-        by_decoder_alone = postings.enabled(n_labels) and not uses_postings
-        most = _MAX_CODES_WITHOUT_POSTINGS if by_decoder_alone else _MAX_CODES
-        n_components = int(min(max(_CODES_SHARE * cells / each, _MIN_CODES), most)) // 2 * 2
-    n_slots = int(min(max(cells - n_components * each, _MIN_SLOTS), _MAX_SLOTS))
-    return Sizes(n_components, n_slots)
 
 
 class Fork(NamedTuple):
@@ -116,6 +76,7 @@ class Fork(NamedTuple):
     table: Annotated[Array, "slots 1", "float", VersionedRows]
     postings: Annotated[IntArray, f"<=m {postings.LABELS_PER_FEATURE}", "<l+1", VersionedRows]
     counts: ScoreHistogram
+    counts_left_out: ScoreHistogram
     n_missed: float
     last_f1: Annotated[FloatArray, "_r"]
     drift: DriftState
@@ -131,6 +92,8 @@ class State(NamedTuple):
     # Labels of the last rows with each feature, where labels are many and data is sparse; otherwise empty.
     postings: Annotated[IntArray, f"<=m {postings.LABELS_PER_FEATURE}", "<l+1", VersionedRows]
     counts: ScoreHistogram  # scores of candidates of monitored rows
+    # The same for probabilities: scores of the first rows are those of a decoder that has not learned the row.
+    counts_left_out: ScoreHistogram
     # Number of true labels of monitored rows that were not among their candidates, forgotten like the counts.
     n_missed: float
     last_f1: Annotated[FloatArray, "_r"]  # example F1 of the rows that were monitored last
@@ -150,7 +113,8 @@ class Derived(NamedTuple):
     learners: rls.Derived
     extra_precision: Any  # of the learners
     search_index: SearchIndex
-    rule: Rule
+    rule: Rule  # how label sets are chosen
+    likely: Rule  # the same, with the probabilities
 
 
 @dataclass(frozen=True)
@@ -181,6 +145,7 @@ class HashedRace(BankAlgorithm[State]):
             residual_table.init(sizes.n_slots),
             postings.init(),
             histogram.init(),
+            histogram.init(),
             0.0,
             np.zeros(0),
             drift.init(),
@@ -199,7 +164,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
-        X, Y = missing_labels.leave_out(X, Y)
+        X, Y, _ = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
         Y = as_rows(Y).astype(float, copy=False)
@@ -227,10 +192,22 @@ class HashedRace(BankAlgorithm[State]):
         derived = self.derive(state)
         Z, learners = self.bank.transform(derived.learners, X), state.learners
         queries = code_decoder.queries(derived.search_index.decoder, U)
-        found = search.find(derived.search_index, Rows(queries, Z, learners.extra_precision))
+        index = derived.search_index._replace(table=search.NO_TABLE)
+        found = search.find(index, Rows(queries, as_rows(Z), learners.extra_precision))
         lists = postings.update(state.postings, Z, learners.scaling.kinds, learners.extra_precision, Y)
-        state = state._replace(postings=lists)
-        return self._monitored(state, found, Y)._replace(drift=drift.init())
+        adjusted = Candidates(found.labels, rules.adjusted(found.scores))
+        monitored = self._monitored(state._replace(postings=lists), adjusted, Y)
+        return monitored._replace(counts_left_out=self._first_counts(found, queries, Y), drift=drift.init())
+
+    def _first_counts(self, found: Candidates, queries: code_decoder.Queries, Y: AnyMatrix) -> ScoreHistogram:
+        """Count the first rows for probabilities: the decoder, which has learned them, is far too sure of them.
+
+        They count as much as the rows of a later chunk, so that they are not believed for longer.
+        """
+        labels = search.targets(found.labels, Y.indptr, Y.indices, Y.data)
+        scores = rules.adjusted(code_decoder.leave_one_out_scores(found.scores, labels, queries))
+        weight = min(1.0, _MAX_ROW_WEIGHT * _MAX_MONITORED / len(scores))
+        return histogram.update(histogram.init(), scores, labels, weight)
 
     def _learn_later_rows(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Learn a batch after the start, some rows at a time."""
@@ -260,7 +237,7 @@ class HashedRace(BankAlgorithm[State]):
         gathered, U = gathered._replace(scores=predicted), predicted.astype(float)
         extra_precision, columns = gathered.extra_precision, gathered.entry_columns()
         queries = code_decoder.queries(index.decoder, U)
-        rows = Rows(queries, Z, extra_precision, columns)
+        rows = Rows(queries, as_rows(Z), extra_precision, columns)
         n_monitored = min(n, _MAX_MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
         in_pool = search.find_in_pool(index, rows)
@@ -268,8 +245,13 @@ class HashedRace(BankAlgorithm[State]):
         state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _MAX_ROW_WEIGHT))
         precision = state.learners.alpha + state.learners.decay * extra_precision[:, 0]
         candidates = search.candidates_to_learn(index, rows, Y, in_pool)
-        table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *candidates, precision, columns)
-        filled = self._filled(index.decoder, queries, Y)
+        missing, n_known, filled = missing_labels.find(Y), None, Y
+        if missing is not None:
+            n_known = missing_labels.n_known_labels(Y, missing)
+            decoder_scores = code_decoder.pair_scores(index.decoder, queries, missing.rows, missing.labels)
+            filled = missing_labels.fill(Y, missing, np.clip(decoder_scores, 0.0, 1.0))
+        filled = missing_labels.without_zeros(filled)
+        table: Any = residual_table.learn(index.table, rows.Z, *candidates, precision, columns, n_known)
         keep = max(self.bank.forgetting_factor(n), _MIN_KEPT)
         codes = hashed_codes.encode(filled, U.shape[1])
         lists = postings.update(state.postings, Z, state.learners.scaling.kinds, extra_precision, Y, columns)
@@ -280,14 +262,6 @@ class HashedRace(BankAlgorithm[State]):
             decoder=code_decoder.update(state.decoder, U, filled, keep, queries.norms, uses_postings=uses_postings),
             table=table,
         )
-
-    def _filled(self, decoder: code_decoder.Derived, queries: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
-        """Fill in the decoder's scores where labels are missing."""
-        missing = missing_labels.find(Y)
-        if missing is None:
-            return missing_labels.without_zeros(Y)
-        decoder_scores = code_decoder.pair_scores(decoder, queries, missing.rows, missing.labels)
-        return missing_labels.without_zeros(missing_labels.fill(Y, missing, np.clip(decoder_scores, 0.0, 1.0)))
 
     def find_candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = search.N_EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
@@ -302,7 +276,7 @@ class HashedRace(BankAlgorithm[State]):
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
         """Count the scores of rows that are not learned yet, and their true labels that are no candidates."""
         labels = search.targets(found.labels, Y.indptr, Y.indices, Y.data)
-        n_present = np.bincount(entry_rows(Y)[Y.data == 1], minlength=Y.shape[0])
+        n_present = np.diff(np.append(0, np.cumsum(Y.data == 1))[Y.indptr])
         n_missed = n_present - (labels == 1).sum(axis=1)
         keep = 0.5 ** (weight * len(labels) / histogram.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
@@ -314,6 +288,7 @@ class HashedRace(BankAlgorithm[State]):
         return state._replace(
             last_f1=monitoring.example_f1(chosen, labels == 1, n_present),
             counts=histogram.update(state.counts, found.scores, labels, weight),
+            counts_left_out=histogram.update(state.counts_left_out, found.scores, labels, weight),
             n_missed=float(state.n_missed * keep + weight * n_missed.sum()),
             drift=drift.update(state.drift, errors),
         )
@@ -371,7 +346,8 @@ class HashedRace(BankAlgorithm[State]):
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = rules.make_rule(aim, state.counts, None, state.n_missed)
         learners = self.bank.derive(state.learners)
-        return Derived(learners, state.learners.extra_precision, self._search_index(state), rule)
+        likely = replace(rule, counts=state.counts_left_out)
+        return Derived(learners, state.learners.extra_precision, self._search_index(state), rule, likely)
 
     def _search_index(self, state: State, n_head: int = label_lists.N_HEAD) -> SearchIndex:
         """Solve for the decoder, and list the labels for the search."""
@@ -392,7 +368,7 @@ class HashedRace(BankAlgorithm[State]):
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
         found = self.find_candidates(derived, X, max(k, search.N_EXACT))
-        return found.labels[:, :k], rules.probabilities(derived.rule, found.scores[:, :k])
+        return found.labels[:, :k], rules.probabilities(derived.likely, found.scores[:, :k])
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels; those of labels that are no candidates are lowered below these."""
@@ -422,7 +398,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often candidates with such scores were present recently."""
-        return rules.probabilities(derived.rule, self._all_adjusted(derived, X))
+        return rules.probabilities(derived.likely, self._all_adjusted(derived, X))
 
     def take(self, state: State, moves: Moves) -> State:
         """Move labels and features; labels that were absent so far have their codes already.
@@ -462,7 +438,7 @@ def _keeps_indices(source: IntArray | None) -> bool:
     return np.array_equal(known, np.arange(len(known))) and bool((source[: len(known)] >= 0).all())
 
 
-class HashedRACEClassifier(OnlineClassifier):
+class HashedRACEClassifier(RLSClassifier):
     """Online multi-label classification with very many labels, in a given amount of memory.
 
     Codes of labels by hashing, linear learners of the codes, a least-squares decoder whose best labels are found
@@ -478,17 +454,8 @@ class HashedRACEClassifier(OnlineClassifier):
     n_components : int or "auto", default="auto"
         Pseudo labels; "auto" for as many, from 16 to 128, as there is memory for; up to 256 with more than
         2,048 labels of rows whose features are common.
-    half_life : float or None, default=8000.0
-        Rows after which half of what was learned is forgotten; None for never.
-    detect_drift : bool, default=True
-        Whether a model that forgets most of what was learned is tried, beside one that does not, when errors grow by
-        more than chance. Until one of them has been the better one for 2,000 rows, time and memory are double.
     optimise : str, default="cardinality"
         What label sets are to be good at, as for `LabelRaceClassifier`; "macro_f1" is "micro_f1" here.
-    alpha : float or "auto", default="auto"
-        Penalty of the learners; "auto" is the best of a grid on the first rows.
-    n_random_features : int, default=128
-        Random features of dense data; none where the first rows are clearly better predicted without them.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the random features.
 
@@ -498,10 +465,6 @@ class HashedRACEClassifier(OnlineClassifier):
         Pseudo labels.
     n_slots_ : int
         Slots of the table.
-    n_alarms_ : int
-        Alarms so far: errors grew by more than chance, for whatever reason.
-    n_drifts_ : int
-        Drifts so far that were confirmed: a model that had forgotten the past did better for long enough.
 
     Examples
     --------
@@ -515,16 +478,9 @@ class HashedRACEClassifier(OnlineClassifier):
     """
 
     max_memory: float | str = "100MB"
-    n_components: int | Literal["auto"] = "auto"
-    half_life: float | None = 8000.0
-    detect_drift: bool = True
-    optimise: str = "cardinality"
-    alpha: float | Literal["auto"] = "auto"
-    n_random_features: int = 128
-    random_state: Any = None
 
     def _algorithm(self, seed: int) -> HashedRace:
-        return HashedRace(*settings_of(self, self.half_life, seed, binary=False))
+        return HashedRace(*self._settings(self.half_life, seed, binary=False))
 
     @property
     def n_components_(self) -> int:
@@ -535,13 +491,3 @@ class HashedRACEClassifier(OnlineClassifier):
     def n_slots_(self) -> int:
         """Slots of the table."""
         return len(self.fitted.state.table)
-
-    @property
-    def n_alarms_(self) -> int:
-        """Alarms so far."""
-        return int(self.fitted.state.n_alarms)
-
-    @property
-    def n_drifts_(self) -> int:
-        """Confirmed drifts so far."""
-        return int(self.fitted.state.n_drifts)

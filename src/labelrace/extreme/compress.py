@@ -66,6 +66,7 @@ def compress(algorithm: HashedRace, state: linear.State) -> State:
         decoder=decoder,
         table=table,
         counts=monitor.counts.histograms.of(0),
+        counts_left_out=monitor.counts.histograms.of(0),
         n_alarms=state.n_alarms,
         n_drifts=state.n_drifts,
     )

@@ -47,6 +47,8 @@ _MAX_RECENT, _MAX_RECENT_OF_FEW_LABELS, _MAX_RECENT_WITH_POSTINGS = 8192, 4096, 
 _MIN_UNSORTED, _UNSORTED_DIVISOR = 4096, 16
 # Scale below which the sums are multiplied by it.
 _MIN_SCALE = 1e-12
+# The least that others are taken to tell of a row that is left out: where it was alone, they tell nothing.
+_LEAST_OF_OTHERS = 1e-3
 # Smallest share of a label's count that is kept where its scores are lowered.
 _MIN_COUNT_SHARE = 0.1
 # Largest number of entries of the sums that are read at once.
@@ -315,6 +317,16 @@ def queries(derived: Derived, U: FloatArray) -> Queries:
     prepared = Queries(np.empty((len(U), U.shape[1] + 1), np.float32), np.empty(len(U)))
     write_queries(U, *derived[:4], *prepared)
     return prepared
+
+
+def leave_one_out_scores(scores: Array, labels: FloatArray, queries: Queries) -> FloatArray:
+    """Compute what scores of rows that were learned last, (n, c), would be without the row itself, at the same ridge.
+
+    ``labels`` are 1 and 0, or NaN where it is not known; the squares of the norms are how much a row tells of itself.
+    """
+    own = np.square(queries.norms)[:, None]
+    left_out: FloatArray = (scores - own * np.nan_to_num(labels)) / np.maximum(1.0 - own, _LEAST_OF_OTHERS)
+    return left_out
 
 
 def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatArray]:

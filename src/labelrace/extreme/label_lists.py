@@ -64,10 +64,7 @@ def build_lists(decoder: code_decoder.Derived, state: code_decoder.State, n_head
     is_listed[pool] = True
     unsorted = state.unsorted[~is_listed[state.unsorted]]
     is_listed[unsorted] = True
-    pool, unsorted = (
-        labels[np.argsort(-code_decoder.bounds(decoder.sums.rows(labels)), kind="stable")]
-        for labels in (pool, unsorted)
-    )
+    pool, unsorted = _by_bound(decoder, pool), _by_bound(decoder, unsorted)
     head = state.order[:n_head]
     heads = pool, unsorted[:n_head], head[~is_listed[head]]
     # Padded with -1, which no loop reads.
@@ -78,6 +75,11 @@ def build_lists(decoder: code_decoder.Derived, state: code_decoder.State, n_head
     sizes = len(heads[0]), len(heads[1]), len(heads[2])
     bounds = code_decoder.bounds(sums)
     return Lists(head_labels, bounds, np.ascontiguousarray(blocks), sizes, unsorted, state.order, n_head, is_listed)
+
+
+def _by_bound(decoder: code_decoder.Derived, labels: IntArray) -> IntArray:
+    """Sort labels by descending bound."""
+    return labels[np.argsort(-code_decoder.bounds(decoder.sums.rows(labels)), kind="stable")]
 
 
 @kernel()

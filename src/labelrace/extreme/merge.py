@@ -84,6 +84,7 @@ def merge_states(bank: RLS, one: State, other: State) -> State:
         table=residual_table.merged(one.table, other.table),
         postings=lists,
         counts=histogram.merge(one.counts, other.counts),
+        counts_left_out=histogram.merge(one.counts_left_out, other.counts_left_out),
         n_missed=one.n_missed + other.n_missed,
         n_alarms=max(one.n_alarms, other.n_alarms),
         n_drifts=max(one.n_drifts, other.n_drifts),

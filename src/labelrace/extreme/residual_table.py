@@ -76,14 +76,15 @@ def learn(
     targets: FloatArray,
     precision: FloatArray,
     columns: IntArray | None = None,
+    n_known: int | None = None,
 ) -> VersionedRows:
     """Learn the errors of candidates, block by block.
 
     Parameters
     ----------
     table : VersionedRows
-    Z : (n, m) array or sparse array
-        The transformed rows, as `RLS.transform` returns them.
+    Z : (n, m) sparse array
+        The transformed rows, in compressed form.
     labels : (n, c) array
         Candidates; no row has a label twice.
     decoder_scores, targets : (n, c) arrays
@@ -92,10 +93,11 @@ def learn(
         Precision of the learners' columns before these rows, or of those that occur.
     columns : array of int or None
         The index of each non-zero in ``precision``; None where that has all columns.
+    n_known : int or None
+        Number of labels of which something is known in these rows; None for all. Others make blocks no smaller.
     """
-    Z, precision = as_rows(Z), precision.copy()
-    columns = Z.indices if columns is None else columns
-    blocks = _blocks(Z, labels.shape[1])
+    precision, columns = precision.copy(), Z.indices if columns is None else columns
+    blocks = _blocks(Z, labels.shape[1] if n_known is None else min(n_known, labels.shape[1]))
     # One for all blocks: the system takes longer to provide memory than the loops to write to it.
     most = max((Z.indptr[block.stop] - Z.indptr[block.start] for block in blocks), default=0)
     changes = _room(int(most) * labels.shape[1])

@@ -49,7 +49,7 @@ _CANDIDATES, _CANDIDATES_WITH_POSTINGS, _CANDIDATES_OF_FEW_LABELS = 128, 32, 256
 _MIN_ABSENT_SCORE = 0.01
 # Factor of bounds, for rounding errors of single precision.
 _ROUNDING_FACTOR = 1.0001
-_NO_TABLE = VersionedRows.taking(np.zeros((0, 1), np.float32))
+NO_TABLE = VersionedRows.taking(np.zeros((0, 1), np.float32))
 
 # Types of kernels' arguments: sums, postings, extra precision and the table; candidates and their scores.
 _TABLES = "float32[:, ::1], int32[:, ::1], float64[:, ::1], float32[:, ::1]"
@@ -76,7 +76,7 @@ class Rows(NamedTuple):
     """Rows that candidates are found for."""
 
     queries: Queries  # their predicted codes, prepared for the decoder
-    Z: AnyMatrix  # the transformed rows, as `RLS.transform` returns them
+    Z: AnyMatrix  # the transformed rows, in compressed form
     # Precision that the learners have gained, by feature, (m, 2), or only of the features that occur: then ``columns``
     # has the index of each non-zero in it.
     extra_precision: Any
@@ -337,7 +337,7 @@ def candidates_to_learn(
     has found; candidates are written in its place.
     """
     every = np.arange(len(rows.queries.norms))
-    labels, scores = _completed(index._replace(table=_NO_TABLE), rows, 0, every, in_pool)
+    labels, scores = _completed(index._replace(table=NO_TABLE), rows, 0, every, in_pool)
     of_rows = rows.queries.weights, labels, scores, Y.indptr, Y.indices, Y.data
     known: FloatArray = read_all((index.decoder.sums,), _put_true_labels, *of_rows)
     if index.postings.shape[0]:
@@ -358,7 +358,7 @@ def _completed(index: SearchIndex, rows: Rows, n_exact: int, some: IntArray, in_
 
     Without a table, their scores are those of the decoder, in no order.
     """
-    Z, decoder = as_rows(rows.Z), index.decoder
+    Z, decoder = rows.Z, index.decoder
     tables = decoder.sums, index.postings, rows.extra_precision, index.table
     all_rows = Z.indptr, Z.indices, Z.data, Z.indices if rows.columns is None else rows.columns
     how = decoder.scale, tuple(index.lists), rules.OF_BEST, n_exact

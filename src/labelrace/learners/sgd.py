@@ -37,7 +37,7 @@ from labelrace.base import parameters
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
 from labelrace.base.linalg import bounded_product
-from labelrace.base.sparse import dense, part_of
+from labelrace.base.sparse import batch_rows, dense
 from labelrace.exceptions import DivergenceError, DivergenceWarning
 from labelrace.learners import design
 from labelrace.learners.bank import Bank, Task
@@ -216,7 +216,7 @@ class SGD(Bank[SGDState]):
                 state, epochs = self._with_first_batch(state, X, H), self.first_epochs
                 if self.shuffle_seed is not None:
                     order = java_shuffle(len(H), self.shuffle_seed)
-                    X, H, row_weights = X[order], H[order], part_of(row_weights, order)
+                    X, H, row_weights = batch_rows(order, X, H, row_weights)
             coding, bound = _coding(state), _DIVERGED * (1.0 + np.abs(H).max())
             blocks = list(self._blocks(state, coding, _design(state, X), row_weights))
             for _ in range(epochs):

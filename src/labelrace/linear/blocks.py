@@ -15,7 +15,7 @@ import scipy.sparse
 from scipy.linalg import lapack
 from scipy.sparse import _sparsetools
 
-from labelrace.base.sparse import entry_rows
+from labelrace.base.sparse import entry_rows, row_range
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -24,6 +24,8 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 BLOCK_ROWS, SPARSE_BLOCK_ROWS = 64, 128
 # How many times as large sparse blocks may be.
 _MAX_TIMES = 4
+# Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
+_DENSE_SHARE = 0.1
 # Rows of the largest matrix that is inverted by one Cholesky decomposition; larger ones are inverted by halves, which
 # is faster.
 _MAX_CHOLESKY_ROWS = 48
@@ -123,16 +125,34 @@ class SparseBlock:
         return expanded
 
 
-def block_rows(Z: AnyMatrix) -> int:
-    """Return how many rows to learn at once.
+class Part(NamedTuple):
+    """Rows that are learned at once, their targets, and their weights, None for 1."""
 
-    Of sparse rows about as many as each has non-zeros, if that is more than usual: for each label a row costs as much
-    as it has non-zeros, and as its block has rows.
+    z: AnyMatrix
+    h: Array
+    row_weights: FloatArray | None
+
+
+def cut(Z: AnyMatrix, H: Array, row_weights: FloatArray | None) -> list[Part]:
+    """Cut a batch into the parts that are learned at once; mostly filled ones are dense.
+
+    Of sparse rows a part has about as many as each has non-zeros, if that is more than usual: for each label a row
+    costs as much as it has non-zeros, and as its part has rows.
     """
-    if not scipy.sparse.issparse(Z):
-        return BLOCK_ROWS
-    times = round(Z.nnz / max(Z.shape[0], 1) / SPARSE_BLOCK_ROWS)
-    return SPARSE_BLOCK_ROWS * min(max(times, 1), _MAX_TIMES)
+    size = BLOCK_ROWS
+    if scipy.sparse.issparse(Z):
+        times = round(Z.nnz / max(Z.shape[0], 1) / SPARSE_BLOCK_ROWS)
+        size = SPARSE_BLOCK_ROWS * min(max(times, 1), _MAX_TIMES)
+        Z = Z.toarray() if Z.nnz > _DENSE_SHARE * Z.shape[0] * Z.shape[1] else Z
+    if len(H) <= size:
+        # Slicing sparse rows is slow, even a slice of all rows.
+        return [Part(Z, H, row_weights)]
+    parts = []
+    for start in range(0, len(H), size):
+        here = slice(start, start + size)
+        z = row_range(Z, start, start + size) if scipy.sparse.issparse(Z) else Z[here]
+        parts.append(Part(z, H[here], None if row_weights is None else row_weights[here]))
+    return parts
 
 
 def inverse_of(matrix: Array, *, whole: bool = False) -> Array:

@@ -23,18 +23,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import missing_labels, parameters, threads, validation
+from labelrace.base import frames, missing_labels, parameters, threads, validation
 from labelrace.base.algorithm import Algorithm, Shares
-from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
-from labelrace.base.sparse import dense_floats, part_of, with_last_rows
+from labelrace.base.sparse import batch_rows, dense_floats, with_last_rows
 from labelrace.decisions import drift, fork, monitoring, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.fork import Comparison
@@ -44,6 +43,7 @@ from labelrace.learners.bank import BankAlgorithm
 from labelrace.linear import merge, rls, scaling
 from labelrace.linear.explanation import Explanation, explain
 from labelrace.linear.rls import RLS, RLSState
+from labelrace.linear.rls_classifier import RLSClassifier
 from labelrace.linear.warm_up import WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -141,9 +141,7 @@ class LabelRace(BankAlgorithm[State]):
         row_weights: FloatArray | None = None,
     ) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
-        known = missing_labels.known_rows(Y)
-        if known is not None:
-            X, Y, row_weights = X[known], Y[known], part_of(row_weights, known)
+        X, Y, row_weights = missing_labels.leave_out(X, Y, row_weights)
         if Y.shape[0] == 0:
             return state
         learners, X, Y, row_weights = self.bank.rows_to_learn(state.learners, X, Y, row_weights)
@@ -157,12 +155,15 @@ class LabelRace(BankAlgorithm[State]):
     ) -> State:
         """Learn the first batch; where its weights would not fit the budget, only keep it for the successor."""
         first, others = split_first_batch(X.shape[0])
-        of_first, of_others = part_of(row_weights, first), part_of(row_weights, others)
+        of_first = batch_rows(first, X, Y, row_weights)
         state = self._empty(kinds, Y.shape[1])
-        if not self._fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
+        if not self._fits(self.bank.n_columns(state.learners, of_first[0]), Y.shape[1]):
             return state._replace(learners=state.learners._replace(warm_up=WarmUp.empty().with_batch(X, Y)))
-        started = self._learn_first_rows(state, X[first], Y[first], of_first)
-        return fork.update(self, started, X[others], Y[others], None, of_others) if len(others) else started
+        started = self._learn_first_rows(state, *of_first)
+        if not len(others):
+            return started
+        X, Y, row_weights = batch_rows(others, X, Y, row_weights)
+        return fork.update(self, started, X, Y, None, row_weights)
 
     def _learn_first_rows(
         self, state: State, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None = None
@@ -227,7 +228,7 @@ class LabelRace(BankAlgorithm[State]):
         """Return the state with another detector of drift."""
         return state._replace(monitor=state.monitor._replace(drift=detector))
 
-    def learn_held_out(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+    def learn_held_out(self, state: State, scores: FloatArray, X: AnyMatrix, labels: FloatArray) -> State:
         """Count the scores of rows that were held out while models were merged, and then learn them."""
         monitor = monitoring.count_rows(state.monitor, scores, labels)
         # Labels' offsets move by as many rows as they do in a batch of one pass.
@@ -236,7 +237,7 @@ class LabelRace(BankAlgorithm[State]):
         monitor = monitor._replace(counts=few.counts._replace(histograms=monitor.counts.histograms))
         monitor = monitoring.count_labels(monitor, labels)
         with threads.limited(X.shape[0]):
-            learners = self.bank.learn(state.learners, X, Y)
+            learners = self.bank.learn(state.learners, X, labels)
         return self._with_recent_rows(state._replace(monitor=monitor, learners=learners), X)
 
     def with_zero_weights(self, state: State) -> State:
@@ -356,7 +357,7 @@ class LabelRace(BankAlgorithm[State]):
         return
 
 
-class LabelRaceClassifier(OnlineClassifier):
+class LabelRaceClassifier(RLSClassifier):
     """Online multi-label classification: the default that needs no tuning.
 
     Linear learners that scale their features, choose their penalty and forget by themselves, one for each label, or
@@ -372,23 +373,12 @@ class LabelRaceClassifier(OnlineClassifier):
         "500MB". Above it labels are compressed, to a state that fits it; see docs/extreme.md.
     n_components : int or "auto", default="auto"
         Pseudo labels, where labels are compressed; "auto" for as many as there is memory for.
-    half_life : float or None, default=8000.0
-        Rows after which half of what was learned is forgotten; None for never.
     forgetting : float or None, default=None
-        The same as a rate, if that is given: what is kept of the past after each row. 1 forgets nothing.
-    detect_drift : bool, default=True
-        Whether a model that forgets most of what was learned is tried, beside one that does not, when errors grow by
-        more than chance. Until one of them has been the better one for 2,000 rows, time and memory are double.
+        `half_life` as a rate, if that is given: what is kept of the past after each row. 1 forgets nothing.
     optimise : str, default="cardinality"
         What label sets are to be good at: "cardinality" (as many labels as there are; good at all measures),
         "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy". Compressed labels
         have no thresholds of their own: there "macro_f1" is "micro_f1".
-    alpha : float or "auto", default="auto"
-        Penalty of the learners, where a row has length one, of at least 1e-5. "auto" is the best of a grid on the
-        first rows.
-    n_random_features : int, default=128
-        Random features of dense data: absolute values along random directions. There are none where the first rows are
-        clearly better predicted without them. 0 for linear models.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the encoder and of the random features.
 
@@ -406,10 +396,6 @@ class LabelRaceClassifier(OnlineClassifier):
         offsets, and are above 0 for about as many labels.
     alpha_ : float
         The penalty.
-    n_alarms_ : int
-        Alarms so far: errors grew by more than chance, for whatever reason.
-    n_drifts_ : int
-        Drifts so far that were confirmed: a model that had forgotten the past did better for long enough.
 
     See Also
     --------
@@ -429,21 +415,17 @@ class LabelRaceClassifier(OnlineClassifier):
     """
 
     max_memory: float | str = "1GB"
-    n_components: int | Literal["auto"] = "auto"
-    half_life: float | None = 8000.0
     forgetting: float | None = None
-    detect_drift: bool = True
-    optimise: str = "cardinality"
-    alpha: float | Literal["auto"] = "auto"
-    n_random_features: int = 128
-    random_state: Any = None
 
     def _algorithm(self, seed: int) -> LabelRace:
-        return LabelRace(
-            *settings_of(self, parameters.rows_to_half(self.half_life, self.forgetting), seed, binary=True)
-        )
+        half_life = parameters.rows_to_half(self.half_life, self.forgetting)
+        return LabelRace(*self._settings(half_life, seed, binary=True))
 
-    def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
+    @overload
+    def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]: ...
+    @overload
+    def explain(self, x: Any, labels: Any = None, n_features: int = 10, *, as_frame: bool) -> Any: ...
+    def explain(self, x: Any, labels: Any = None, n_features: int = 10, *, as_frame: bool = False) -> Any:
         """Explain the scores of a row's labels.
 
         Parameters
@@ -453,17 +435,20 @@ class LabelRaceClassifier(OnlineClassifier):
             The labels to explain; None for those predicted.
         n_features : int
             Number of features to list for each label: those that contributed most.
+        as_frame : bool, default=False
+            Whether to return a data frame with the columns label, feature and contribution, of the library of ``x``.
 
         Returns
         -------
-        list of Explanation
+        list of Explanation, or data frame
             In the order of the labels. The contributions in each add up to its score.
         """
         parameters.check_whole("n_features", n_features, 1)
         fitted, X = self._rows(validation.one_row(x))
         if X.shape[0] != 1:
             raise ValueError(f"x must be one row, got {X.shape[0]}.")
-        return explain(fitted, X, labels, n_features)
+        explained = explain(fitted, X, labels, n_features)
+        return frames.explanation_frame({one.label: one.features for one in explained}, x) if as_frame else explained
 
     @property
     def n_components_(self) -> int | None:
@@ -494,39 +479,3 @@ class LabelRaceClassifier(OnlineClassifier):
     def alpha_(self) -> float:
         """The penalty of the learners."""
         return self.fitted.state.learners.alpha
-
-    @property
-    def n_alarms_(self) -> int:
-        """Alarms so far."""
-        return int(self.fitted.state.n_alarms)
-
-    @property
-    def n_drifts_(self) -> int:
-        """Confirmed drifts so far."""
-        return int(self.fitted.state.n_drifts)
-
-
-class Settings(NamedTuple):
-    """What this algorithm and that of compressed labels have in common, in the order of their fields."""
-
-    bank: RLS
-    aim: str
-    detects_drift: bool
-    max_memory: float
-    n_components: int | None
-
-
-def settings_of(model: Any, half_life: float | None, seed: int, *, binary: bool) -> Settings:
-    """Check the parameters that this classifier has in common with that of compressed labels.
-
-    ``binary`` tells whether the targets of the learners are labels.
-    """
-    parameters.check_choice("optimise", model.optimise, rules.AIMS)
-    parameters.check_flag("detect_drift", model.detect_drift)
-    if isinstance(model.alpha, str):
-        parameters.check_choice("alpha", model.alpha, ("auto",))
-    alpha = None if isinstance(model.alpha, str) else model.alpha
-    bank = RLS(alpha, half_life, model.n_random_features, seed, single=True, binary=binary)
-    memory = parameters.memory_size("max_memory", model.max_memory)
-    n_components = parameters.count_or_auto("n_components", model.n_components)
-    return Settings(bank, model.optimise, bool(model.detect_drift), memory, n_components)

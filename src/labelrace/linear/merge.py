@@ -150,7 +150,7 @@ def _choose_fraction(algorithm: LabelRace, state: State, both: Joint, X: AnyMatr
     values = list(both.values(algorithm.bank, X, FRACTIONS))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
     joint = state._replace(learners=both.between(FRACTIONS[best]), monitor=monitoring.without_waiting(state.monitor))
-    return algorithm.learn_held_out(joint, values[best], labels, X, Y)
+    return algorithm.learn_held_out(joint, values[best], X, labels)
 
 
 def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:

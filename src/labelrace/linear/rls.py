@@ -1,18 +1,8 @@
 """A bank of linear models by recursive least squares, exact within a block of rows, diagonal across blocks.
 
-Recursive least squares keeps, beside the weights ``W``, how sure it is of them: a precision matrix ``ZᵀZ + αI``, which
-is ``m × m``. Here only a diagonal ``D`` is kept, and a number ``d_b`` for the intercepts ``b``. For the next block of
-rows ``Z`` with targets ``Y``,
-
-    M = Z D⁻¹ Zᵀ + 1/d_b + I,    E = Y - ZW - b,    W ← W + D⁻¹ Zᵀ M⁻¹ E,    b ← b + 1ᵀ M⁻¹ E / d_b,
-
-the minimiser of ``|Y - ZW - b|² + |W - W_before|²_D + d_b |b - b_before|²``: an implicit step, stable at any
-scale, with no step size to choose. The matrix ``M`` is as large as the block, not as the features; sparse rows stay
-sparse, and all targets share it.
-
-*The precision a block leaves* is the marginal one, ``d ← d / (1 - q/d)`` with ``q = diag(Zᵀ M⁻¹ Z)``: one over the
-diagonal of ``(D + ZᵀZ)⁻¹``. Adding ``diag(ZᵀZ)`` instead would be right for independent columns only; for others the
-precision grows, and the steps shrink, too fast.
+Recursive least squares keeps, beside the weights, how sure it is of them: a precision matrix, as large as the square of
+the number of features. Here only its diagonal is kept. How a block of rows changes weights and precision is told in
+`labelrace.linear.step`.
 
 *The start is exact.* The first rows are kept, and learned again by ridge regression whenever their number has doubled,
 up to 512. One eigendecomposition of ``ZZᵀ`` gives the leave-one-out scores of every row for a grid of penalties. The
@@ -27,24 +17,20 @@ zero, and would be learned as slowly as if it had been absent for good reason. S
 precision of their own, from the penalty up. A thousand rows later the next new label begins another such group, and
 recent labels that are no longer new join the others.
 
-*Weights.* A row of weight ``v`` has a squared error that counts ``v`` times: the ``I`` of ``M`` becomes ``diag(1/v)``,
-which is the row ``v`` times within its block. Scaling, forgetting and the number of rows count rows as they are.
+*Weights.* A row of weight ``v`` has a squared error that counts ``v`` times. Scaling, forgetting and the number of rows
+count rows as they are.
 
 Products are small, so BLAS is to use one thread (`labelrace.base.threads`): `RLS.update` and `RLS.predict` see to that;
 who calls `RLS.learn` or other parts of them must do so as well.
 
-The order of this file: the state, the update by a block of rows, the learners with their exact start, and what changes
-when labels and features are added or reordered.
-
-Diagonal precision for linear models online is from Crammer, Kulesza and Dredze ("Adaptive regularization of weight
-vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit online learning", 2010).
+The order of this file: the state, the learners with their exact start, and what changes when labels and features are
+added or reordered.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from math import isnan
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -53,23 +39,20 @@ import scipy.sparse
 from labelrace.base import growth, missing_labels, parameters, threads
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
-from labelrace.base.sparse import dense, dense_floats, part_of, row_range, weighted
+from labelrace.base.sparse import batch_rows, dense, dense_floats, weighted
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling, warm_up
 from labelrace.linear.blocks import DenseBlock, Gathered, SparseBlock
 from labelrace.linear.scaling import ScalingState
-from labelrace.linear.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
-from labelrace.linear.warm_up import ALPHAS, INTERCEPT_PRECISION, Ridge, WarmUp, split_first_batch
+from labelrace.linear.step import WorkArrays, learn_block
+from labelrace.linear.versioned_rows import VersionedRows, product_of, rows_of, with_rows
+from labelrace.linear.warm_up import ALPHAS, Ridge, WarmUp, split_first_batch
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Rows after which another group of recent labels may begin, and rows for which a label counts as new.
 _RECENT_GROUP_ROWS, _NEW_LABEL_ROWS = 1000.0, 750.0
-# Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
-_DENSE_SHARE = 0.1
 # Random features are left out where the error without them is below this share of the error with them.
 _CLEARLY_BETTER = 0.98
-# Largest weight of a row, over the variance of its score: one of more weight is learned as exactly as it can be.
-_MAX_WEIGHT = 1e9
 # Smallest decay before it is multiplied into the precision.
 _MIN_DECAY = 1e-30
 
@@ -107,70 +90,6 @@ class Derived(NamedTuple):
     scales: FloatArray
     weights: Array
     intercepts: Array
-
-
-# --- The update by a block of rows ------------------------------------------------------------------------------------
-
-
-class _WorkArrays(NamedTuple):
-    """Copies that are updated in place while a batch is learned: of its touched columns, and of the intercepts."""
-
-    weights: Array
-    extra_precision: FloatArray
-    intercepts: Array
-    intercept_extra_precision: FloatArray
-
-
-def _learn_block(
-    work: _WorkArrays,
-    alpha: float,
-    block: Any,
-    h: Array,
-    scores: Array,
-    recent: IntArray,
-    row_weights: FloatArray | None,
-    *,
-    binary: bool,
-) -> None:
-    """Update the arrays by a `DenseBlock` or the like; ``recent`` are the targets with a precision of their own.
-
-    ``h`` are the targets of its rows, ``scores`` what they are predicted to be.
-    """
-    n_rows, squares = float(len(h)), block.squares
-    if row_weights is not None:
-        n_rows = float(row_weights.sum())
-        squares = (row_weights @ (block.z * block.z))[block.touched]
-    errors = h - scores
-    if binary:
-        # Neither scores beyond their target, below 0 or above 1, nor labels that are not known have an error.
-        errors = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
-        # One NaN makes the sum NaN.
-        if isnan(np.add.reduce(errors, axis=None)):
-            errors[np.isnan(h)] = 0.0
-    groups = [(work.weights, work.intercepts, errors)]
-    if len(recent):
-        # Recent labels are learned apart, and then replace what the others' precision has made of them.
-        groups.append((work.weights.take(recent, axis=1), work.intercepts[recent], errors[:, recent]))
-    for group, (weights, intercepts, lacking) in enumerate(groups):
-        precision = alpha + work.extra_precision[block.touched, group]
-        variance = 1.0 / precision
-        intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
-        M = block.gram(variance)
-        M += M.dtype.type(intercept_variance)
-        diagonal = M.reshape(-1)[:: len(M) + 1]
-        diagonal += 1.0 if row_weights is None else 1.0 / np.minimum(row_weights, _MAX_WEIGHT / diagonal)
-        inverse = blocks.inverse_of(M, whole=row_weights is not None)
-        marginal = blocks.marginal_precision(precision, block.quadratic(inverse), squares)
-        work.extra_precision[block.touched, group] = marginal - alpha
-        # The share of the intercepts' variance that remains, which is not less than if the rows were independent.
-        remaining = 1.0 - float(inverse.sum(dtype=float)) * intercept_variance
-        remaining = max(remaining, 1.0 / (1.0 + n_rows * intercept_variance))
-        work.intercept_extra_precision[group] = 1.0 / intercept_variance / remaining - INTERCEPT_PRECISION
-        solution = np.dot(inverse, lacking)
-        block.add_transposed(weights, variance, solution)
-        np.add(intercepts, intercept_variance * np.add.reduce(solution, axis=0), out=intercepts)
-    if len(recent):
-        work.weights[:, recent], work.intercepts[recent] = groups[1][:2]
 
 
 # --- The bank ---------------------------------------------------------------------------------------------------------
@@ -276,14 +195,15 @@ class RLS(Bank[RLSState]):
     def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, row_weights: FloatArray | None = None) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
         known, X, H, row_weights = self.rows_to_learn(state, X, H, row_weights)
+        H = dense(H)
         with threads.limited(X.shape[0]):
             if known is not None:
                 return self.learn(known, X, H, row_weights)
             first, others = split_first_batch(X.shape[0])
-            of_first, of_others = part_of(row_weights, first), part_of(row_weights, others)
-            started, _ = self.fit_first_rows(state, X[first], H[first], of_first)
-            started = started._replace(warm_up=WarmUp.of(X[first], H[first], of_first))
-            return self.learn(started, X[others], H[others], of_others) if len(others) else started
+            of_first = batch_rows(first, X, H, row_weights)
+            started, _ = self.fit_first_rows(state, *of_first)
+            started = started._replace(warm_up=WarmUp.of(*of_first))
+            return self.learn(started, *batch_rows(others, X, H, row_weights)) if len(others) else started
 
     def rows_to_learn(
         self, state: RLSState, X: AnyMatrix, Y: AnyMatrix, row_weights: FloatArray | None = None
@@ -350,7 +270,7 @@ class RLS(Bank[RLSState]):
         self,
         state: RLSState,
         X: AnyMatrix,
-        H: AnyMatrix,
+        H: Array,
         row_weights: FloatArray | None = None,
         *,
         gathered: Gathered | None = None,
@@ -366,8 +286,8 @@ class RLS(Bank[RLSState]):
             state, gathered = self.take(state, Moves(known.moves(kinds), kinds)), None
         if gathered is None:
             gathered = self.gather(state, scaling.transform(state.scaling, X))
-        H, extra_precision = np.asarray(dense(H), dtype=self._dtype), state.extra_precision
-        if self.binary:
+        H, extra_precision = np.asarray(H, dtype=self._dtype), state.extra_precision
+        if self.binary and np.isinf(state.first_seen).any():
             state = self._with_recent_labels(state, H)
         if state.decay < _MIN_DECAY:
             applied = np.asarray(state.extra_precision) * state.decay
@@ -394,47 +314,42 @@ class RLS(Bank[RLSState]):
 
         ``kept`` is the share of the past that is left after all rows, ``scaled`` how columns are scaled then.
         """
-        Z, touched, weights, extra_precision, scores = gathered
+        Z, scores = gathered.Z, gathered.scores
         # With weights, which may be large, in double precision.
         dtype = self._dtype if row_weights is None else np.float64
         Z, H = Z.astype(dtype, copy=False), H.astype(dtype, copy=False)
         intercepts = state.intercepts.astype(dtype), state.intercept_extra_precision.copy()
-        work = _WorkArrays(weights.astype(dtype), extra_precision * state.decay, *intercepts)
+        work = WorkArrays(gathered.weights.astype(dtype), gathered.extra_precision * state.decay, *intercepts)
         recent = np.flatnonzero(state.is_recent_label)
         unused = work.extra_precision[:, 0] == 0.0
-        n, is_sparse = len(H), scipy.sparse.issparse(Z)
-        size = blocks.block_rows(Z)
-        if is_sparse and Z.nnz > _DENSE_SHARE * Z.shape[0] * Z.shape[1]:
-            Z = Z.toarray()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for start in range(0, n, size):
-                # Slicing sparse rows is slow, even a slice of all rows.
-                z = Z if n <= size else row_range(Z, start, start + size)
+            for z, h, of_rows in blocks.cut(Z, H, row_weights):
                 if self.half_life is not None:
-                    keep = 0.5 ** (z.shape[0] / self.half_life)
+                    keep = 0.5 ** (len(h) / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
-                block = sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)
-                if start or scores is None:
+                if scores is None:
                     scores = z @ work.weights + work.intercepts
-                here = slice(start, start + size)
-                of_rows = part_of(row_weights, here)
-                _learn_block(work, state.alpha, block, H[here], scores[:size], recent, of_rows, binary=self.binary)
+                block = sparse_block(z) if scipy.sparse.issparse(z) else DenseBlock(z)
+                learn_block(work, state.alpha, block, h, scores[: len(h)], recent, of_rows, binary=self.binary)
+                # Those of later rows are by weights that have changed.
+                scores = None
         # Errors of labels are at most 1: if anything is not finite, the intercepts are not.
         blocks.check_finite(*(() if self.binary else (work.weights,)), work.intercepts)
         decay = max(state.decay * kept, _MIN_DECAY**2)
         after = work.extra_precision
         after /= decay
-        return state._replace(
+        learned = state._replace(
             scaling=scaled,
-            rows=state.rows + n,
+            rows=state.rows + len(H),
             intercepts=work.intercepts.astype(float),
             intercept_extra_precision=work.intercept_extra_precision,
             decay=decay,
             n_used_columns=state.n_used_columns + float(np.count_nonzero(unused & (after[:, 0] != 0.0))),
-            weights=replaced_rows(state.weights, touched, work.weights.astype(self._dtype, copy=False), weights),
-            extra_precision=replaced_rows(state.extra_precision, touched, after, extra_precision),
+            weights=work.weights.astype(self._dtype, copy=False),
+            extra_precision=after,
         )
+        return learned if isinstance(gathered.columns, slice) else _in_tables(learned, state, gathered)
 
     def _with_recent_labels(self, state: RLSState, H: Array) -> RLSState:
         """Make targets that are other than 0 for the first time recent labels, in a new group if it is time."""
@@ -510,6 +425,17 @@ def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precisio
     if not state.scaling.is_dense:
         held = {name: VersionedRows.taking(array) for name, array in held.items()}  # type: ignore[misc]
     return state._replace(**held)  # type: ignore[arg-type]
+
+
+def _in_tables(learned: RLSState, before: RLSState, gathered: Gathered) -> RLSState:
+    """Put the rows of touched columns, which is all that was learned of sparse data, into the tables before."""
+    columns: Any = gathered.columns
+    weights: Any = VersionedRows.of(before.weights)
+    extra_precision: Any = VersionedRows.of(before.extra_precision)
+    return learned._replace(
+        weights=weights.replaced(columns, learned.weights, gathered.weights),
+        extra_precision=extra_precision.replaced(columns, learned.extra_precision, gathered.extra_precision),
+    )
 
 
 def _with_rescaled_weights(state: RLSState, after: ScalingState) -> RLSState:

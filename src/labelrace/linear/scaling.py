@@ -34,7 +34,7 @@ from labelrace.base import growth
 from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.growth import Moves
 from labelrace.base.moments import merge_moments
-from labelrace.base.sparse import as_rows, dense, entry_rows, with_values
+from labelrace.base.sparse import as_rows, entry_rows, with_values
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -140,7 +140,7 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
     """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
     if not state.is_dense:
         return _with_recent_counts(state, *_count_filled(X))
-    X = dense(state.kinds.design(X))
+    X = state.kinds.dense_design(X)
     n, is_first = len(X), not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
@@ -257,7 +257,7 @@ def rescale(state: ScalingState, X: AnyMatrix) -> ScalingState:
     """Take the moments of a batch for columns whose unit has changed, by a large shift or a factor of ten."""
     if not state.is_dense or X.shape[0] < MIN_ROWS:
         return state
-    X = dense(state.kinds.design(X))
+    X = state.kinds.dense_design(X)
     X = np.where(np.isnan(X), _known_means(X), X)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
@@ -286,7 +286,7 @@ def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = Non
     """Compute the columns that learners use; ``scales`` is the state's `scale`, if it has been computed already."""
     if not state.is_dense:
         return _unit_norm_rows(X, state.kinds, state.directions.dtype)
-    return _standardised(state, state.kinds.design(X), scale(state) if scales is None else scales)
+    return _standardised(state, state.kinds.dense_design(X), scale(state) if scales is None else scales)
 
 
 def _damped(values: FloatArray) -> FloatArray:
@@ -296,12 +296,12 @@ def _damped(values: FloatArray) -> FloatArray:
     return np.nan_to_num(damped, nan=0.0) if isnan(damped.sum()) else damped
 
 
-def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
+def _standardised(state: ScalingState, X: FloatArray, scales: FloatArray) -> FloatArray:
     """Standardise dense columns and append the random features."""
     n_random = state.directions.shape[1]
     # The two parts are separate arrays until the end, as NumPy is several times slower on a part of the columns of an
     # array; np.clip is slow on few rows.
-    Z = dense(X) - state.mean
+    Z = X - state.mean
     # Numbers are at most 1e100 and spreads, whose squares are kept, at least 1e-162: this does not overflow.
     Z /= scales
     most = CLIP / state.sqrt_n_columns

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse
 
-from labelrace.typing import AnyMatrix, Array, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray
 
 T = TypeVar("T")
 
@@ -61,9 +61,18 @@ class _Store:
     Rows of a table that is filled on demand are in the array once `fill` has been called for them.
     """
 
-    def __init__(self, array: Array, fill_function: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
+    def __init__(
+        self,
+        array: Array,
+        fill_function: Callable[[IntArray], Array] | None = None,
+        n_rows: int = 0,
+        source: Any = None,
+    ) -> None:
         self.array = array
         self.fill_function = fill_function
+        # What rows are filled from, and which of them have not been changed since, in no version.
+        self.source = source
+        self.is_as_filled = np.full(n_rows, source is not None)
         self._is_unfilled = np.full(n_rows, fill_function is not None)
         # Re-entrant: a thread that an interrupt has thrown out of a `with` may still hold it.
         self.lock = threading.RLock()
@@ -134,10 +143,15 @@ class VersionedRows:
         return cls(store, store.newest(), len(array))
 
     @classmethod
-    def filled_by(cls, fill: Callable[[IntArray], Array], shape: tuple[int, int], dtype: Any) -> VersionedRows:
-        """Make a table whose rows a function returns by their indices, each when it is first asked for."""
+    def filled_by(
+        cls, fill: Callable[[IntArray], Array], shape: tuple[int, int], dtype: Any, source: Any = None
+    ) -> VersionedRows:
+        """Make a table whose rows a function returns by their indices, each when it is first asked for.
+
+        The function takes them from ``source``; see `unchanged`.
+        """
         # Only rows that are written take memory; there is room to grow.
-        store = _Store(np.zeros((2 * shape[0], shape[1]), dtype), fill, shape[0])
+        store = _Store(np.zeros((2 * shape[0], shape[1]), dtype), fill, shape[0], source)
         return cls(store, store.newest(), shape[0])
 
     @property
@@ -165,6 +179,12 @@ class VersionedRows:
         size = max(1, _PART_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
         for start in range(0, self.shape[0], size):
             yield self.rows(np.arange(start, min(start + size, self.shape[0])))
+
+    def unchanged(self) -> tuple[Any, BoolArray]:
+        """Return what the table was filled from, None if from nothing, and which rows are still as they were there."""
+        store = self._store
+        with store.lock: as_filled = store.is_as_filled.copy()  # noqa: E701  # fmt: skip
+        return store.source, np.pad(as_filled, (0, self.shape[0] - len(as_filled)))
 
     def rows(self, indices: IntArray) -> Array:
         """Copy some rows."""
@@ -263,6 +283,8 @@ class VersionedRows:
         store.n_kept += len(indices) + _ROWS_PER_VERSION
         if store.fill_function is not None:
             store.fill(indices)
+        if store.source is not None:
+            store.is_as_filled[indices[indices < len(store.is_as_filled)]] = False
         # These are not read while the array holds the old version.
         old.indices, old.rows, old.next = indices, before, new
         changed = VersionedRows(store, new, self.shape[0])

@@ -1,6 +1,7 @@
 """The table of the measures, and one call for any set of them, doing only the work that the set needs.
 
-To add a measure, write its function in the module of its kind and give it a line in `MEASURES`.
+To add a measure, write its function in the module of its kind and give it a line in `MEASURES`. A measure of one's own
+joins them by `register_measure`, or by an entry point of the group ``labelrace.measures``.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal
 
+from labelrace.base import plugins
 from labelrace.measures.example import (
     Confusion,
     confusion,
@@ -23,8 +26,8 @@ from labelrace.measures.example import (
     specificity,
     subset_accuracy,
 )
-from labelrace.measures.inputs import as_label_matrices, as_labels, as_scores, as_top
-from labelrace.measures.label import macro, macro_auc, micro, micro_auc
+from labelrace.measures.inputs import as_label_matrices, as_labels, as_scores, as_top, in_order_of
+from labelrace.measures.label import macro, macro_auc, macro_of_present, micro, micro_auc
 from labelrace.measures.ranking import (
     RelevantRanks,
     average_precision,
@@ -36,26 +39,27 @@ from labelrace.measures.ranking import (
     ranks_in_top,
     relevant_ranks,
 )
-from labelrace.typing import AnyMatrix, FloatArray
+from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
 
 @dataclass(frozen=True)
 class Measure:
     """What there is to know of a measure.
 
-    ``function`` computes it from a `Confusion` ("counts"); from the `RelevantRanks`, and `K` if the name ends in
-    ``_at_K`` ("ranks"); or from the true labels and the scores ("scores").
+    ``function`` computes it from a `Confusion` ("counts"); from that and what labels count that are neither there nor
+    predicted ("averages"); from the `RelevantRanks`, and `K` if the name ends in ``_at_K`` ("ranks"); from the true
+    labels and the scores ("scores"); or from the true and the predicted labels ("labels").
     """
 
     function: Callable[..., float]
-    of: Literal["counts", "ranks", "scores"]
+    of: Literal["counts", "averages", "ranks", "scores", "labels"]
     is_loss: bool = False  # whether lower values are better
     in_all: bool = True  # whether it is one of the measures of the original evaluation, which "all" stands for
 
     @property
     def needs_scores(self) -> bool:
         """Whether it needs scores, rather than predicted labels."""
-        return self.of != "counts"
+        return self.of not in ("counts", "averages", "labels")
 
 
 MEASURES: dict[str, Measure] = {
@@ -75,18 +79,69 @@ MEASURES: dict[str, Measure] = {
     "micro_f1": Measure(micro(f1), "counts"),
     "macro_auc": Measure(macro_auc, "scores"),
     "macro_specificity": Measure(macro(specificity), "counts"),
-    "macro_precision": Measure(macro(precision), "counts"),
-    "macro_recall": Measure(macro(recall), "counts"),
-    "macro_f1": Measure(macro(f1), "counts"),
+    "macro_precision": Measure(macro_of_present(precision), "averages"),
+    "macro_recall": Measure(macro_of_present(recall), "averages"),
+    "macro_f1": Measure(macro_of_present(f1), "averages"),
     "one_error": Measure(one_error, "ranks", is_loss=True, in_all=False),
     "ranking_loss": Measure(ranking_loss, "scores", is_loss=True, in_all=False),
     "precision_at_K": Measure(precision_at_k, "ranks", in_all=False),
     "ndcg_at_K": Measure(ndcg_at_k, "ranks", in_all=False),
 }
+_REGISTERED: dict[str, Measure] = {}
+ENTRY_POINTS = "labelrace.measures"
 ALL_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.in_all)
 PAPER_MEASURES = ("example_accuracy", "example_f1", "hamming_loss", "macro_f1", "micro_f1")
+_SETS = {"all": ALL_MEASURES, "paper": PAPER_MEASURES}
 
 _AT_K = re.compile(r"^(.*_at_)([1-9][0-9]*)$")
+
+
+def register_measure(
+    name: str, function: Callable[..., float], *, needs_scores: bool = False, is_loss: bool = False
+) -> None:
+    """Give a measure of one's own a name, by which `evaluate`, `prequential` and the command know it.
+
+    Parameters
+    ----------
+    name : str
+        The name. It must be free, but a function that is defined again may be registered again.
+    function : callable
+        Called with the true and the predicted labels of a batch, two sparse (n, l) arrays of 0 and 1; returns a number.
+    needs_scores : bool, default=False
+        Whether it is called with the true labels and an (n, l) array of scores instead.
+    is_loss : bool, default=False
+        Whether lower values are better.
+
+    Examples
+    --------
+    >>> register_measure("n_predicted", lambda Y_true, Y_pred: Y_pred.sum() / Y_pred.shape[0])
+    >>> evaluate([[1, 0], [1, 1]], [[1, 1], [1, 1]], measures=["n_predicted", "hamming_loss"])
+    {'n_predicted': 2.0, 'hamming_loss': 0.25}
+    """
+    own = {*MEASURES, "all", "paper", "auto"}
+    plugins.check_new(name, function, own, {one: measure.function for one, measure in _REGISTERED.items()})
+    if _AT_K.fullmatch(name) or "," in name:
+        raise ValueError(f"name must not end in _at_K or hold a comma, got {name!r}: choose another one.")
+    _REGISTERED[name] = Measure(function, "scores" if needs_scores else "labels", is_loss, in_all=False)
+
+
+def _measure(name: str) -> Measure:
+    """Return a measure by its name, or raise ValueError."""
+    found = _find(name)
+    if found is None:
+        known = (*MEASURES, *_REGISTERED, *plugins.entry_points(ENTRY_POINTS))
+        raise ValueError(f"measures must be some of {', '.join(known)}, got {name!r}")
+    return found
+
+
+def _find(name: str) -> Measure | None:
+    """Return a measure by its name; None if there is none."""
+    found = MEASURES.get(_entry(name)) or _REGISTERED.get(name)
+    if found is None and name in plugins.entry_points(ENTRY_POINTS):
+        function = plugins.entry_points(ENTRY_POINTS)[name].load()
+        kinds = bool(getattr(function, "needs_scores", False)), bool(getattr(function, "is_loss", False))
+        found = Measure(function, "scores" if kinds[0] else "labels", kinds[1], in_all=False)
+    return None if name.endswith("_at_K") else found
 
 
 def evaluate(
@@ -97,6 +152,7 @@ def evaluate(
     *,
     label_names: Sequence[Any] | None = None,
     top: Any = None,
+    zero_division: float | None = None,
 ) -> dict[str, float]:
     """Measure predicted labels, scores or both against the true labels.
 
@@ -109,7 +165,8 @@ def evaluate(
     scores : array-like of shape (n, l), default=None
         A score for each label, higher for more likely. Used only if one of the measures needs them.
     measures : str or iterable of str, default="all"
-        `"all"`, `"paper"`, a measure's name, or several names, as `measure_names` takes them.
+        `"all"`, `"paper"`, a measure's name, or several names, as `measure_names` takes them. Of `"all"`, measures are
+        left out that need predicted labels, or scores, which are not given.
     label_names : sequence, default=None
         Where labels are given as sets: all labels, in the order of the columns of `scores`. By default those that
         occur, sorted; labels that neither occur nor are predicted then do not count in any measure.
@@ -117,6 +174,9 @@ def evaluate(
         The columns of the best labels of each row, best first; -1 where there are fewer. Where it is given,
         `precision_at_K` and `ndcg_at_K` up to `k` are computed from it instead of scores: an array of rows times labels
         is not needed.
+    zero_division : float, default=None
+        What a label that is neither there nor predicted counts in macro precision, recall and F1. By default 0, as in
+        scikit-learn; but 1 in the sets "all" and "paper", as in the original evaluation.
 
     Returns
     -------
@@ -136,6 +196,8 @@ def evaluate(
     >>> evaluate(Y_true, Y_pred, measures="paper")
     {'example_accuracy': 0.75, 'example_f1': 0.833..., 'hamming_loss': 0.166...,
      'macro_f1': 0.666..., 'micro_f1': 0.8}
+    >>> "micro_f1" in evaluate(Y_true, Y_pred), "coverage" in evaluate(Y_true, Y_pred)
+    (True, False)
     >>> evaluate([{"uk", "politics"}, {"sports"}], [{"uk"}, {"sports"}], measures="micro_f1")
     {'micro_f1': 0.8}
     >>> evaluate(Y_true, scores=[[0.9, 0.4, 0.3], [0.1, 0.8, 0.2]], measures=["coverage", "precision_at_1"])
@@ -143,13 +205,49 @@ def evaluate(
     >>> evaluate(Y_true, top=[[0, 1], [1, 2]], measures=["precision_at_1", "precision_at_2"])
     {'precision_at_1': 1.0, 'precision_at_2': 0.5}
     """
-    chosen = {name: MEASURES[_entry(name)] for name in measure_names(measures)}
-    for name, measure in chosen.items():
-        argument, given = ("scores", scores) if measure.needs_scores else ("Y_pred", Y_pred)
-        if given is None and (top is None or not needs_top(name)):
-            raise ValueError(f"{argument} must be given to compute {name}, got None")
-    batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores, top)
-    return {name: batch.value(name, measure) for name, measure in chosen.items()}
+    chosen = {name: _measure(name) for name in measure_names(measures)}
+    given = {True: scores is not None, False: Y_pred is not None}
+    lacking = [
+        name
+        for name, measure in chosen.items()
+        if not given[measure.needs_scores] and (top is None or not needs_top(name))
+    ]
+    if lacking and (measures != "all" or len(lacking) == len(chosen)):
+        argument = "scores" if chosen[lacking[0]].needs_scores else "Y_pred"
+        named = [name for name in lacking if chosen[name].needs_scores == (argument == "scores")]
+        raise ValueError(f"{argument} must be given to compute {', '.join(named)}, got None")
+    counted = default_zero_division(measures) if zero_division is None else zero_division
+    scores = in_order_of(Y_true, scores, "scores")
+    batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores, top, _checked_division(counted))
+    return {name: batch.value(name, measure) for name, measure in chosen.items() if name not in lacking}
+
+
+def default_zero_division(measures: str | Iterable[str]) -> float:
+    """Return what labels that are neither there nor predicted count: 1 in the sets of the original evaluation, else 0.
+
+    Examples
+    --------
+    >>> default_zero_division("paper"), default_zero_division("macro_f1")
+    (1.0, 0.0)
+    """
+    return float(isinstance(measures, str) and measures in _SETS)
+
+
+def uses_zero_division(measure: str) -> bool:
+    """Return whether a measure depends on ``zero_division``.
+
+    Examples
+    --------
+    >>> uses_zero_division("macro_f1"), uses_zero_division("micro_f1")
+    (True, False)
+    """
+    return measure in MEASURES and MEASURES[measure].of == "averages"
+
+
+def _checked_division(value: Any) -> float:
+    if not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise ValueError(f"zero_division must be a number from 0 to 1, got {value!r}")
+    return float(value)
 
 
 def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
@@ -175,11 +273,10 @@ def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
     ['ndcg_at_5']
     """
     if isinstance(measures, str):
-        measures = {"all": ALL_MEASURES, "paper": PAPER_MEASURES}.get(measures, (measures,))
+        measures = _SETS.get(measures, (measures,))
     names = list(measures)
     for name in names:
-        if _entry(name) not in MEASURES or name.endswith("_at_K"):
-            raise ValueError(f"measures must be some of {', '.join(MEASURES)}, got {name!r}")
+        _measure(name)
     return names
 
 
@@ -191,7 +288,7 @@ def needs_scores(measures: str | Iterable[str]) -> bool:
     >>> needs_scores("paper"), needs_scores(["micro_f1", "coverage"])
     (False, True)
     """
-    return any(MEASURES[_entry(name)].needs_scores for name in measure_names(measures))
+    return any(_measure(name).needs_scores for name in measure_names(measures))
 
 
 def needs_top(measure: str) -> int:
@@ -214,8 +311,8 @@ def is_loss(measure: str) -> bool:
     >>> is_loss("hamming_loss"), is_loss("micro_f1")
     (True, False)
     """
-    entry = _entry(measure)
-    return entry in MEASURES and MEASURES[entry].is_loss
+    found = _find(measure)
+    return found is not None and found.is_loss
 
 
 def _entry(name: str) -> str:
@@ -226,15 +323,22 @@ def _entry(name: str) -> str:
 class _Batch:
     """The checked inputs of one call, and what several measures share, made on first use."""
 
-    def __init__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix | None, scores: AnyMatrix | None, top: Any = None) -> None:
+    def __init__(
+        self, Y_true: AnyMatrix, Y_pred: AnyMatrix | None, scores: AnyMatrix | None, top: Any, zero_division: float
+    ) -> None:
         self._truth = as_labels(Y_true, "Y_true")
         self._Y_pred = Y_pred
         self._given_scores = scores
         self._top = None if top is None else as_top(top, self._truth.shape)
+        self._zero_division = zero_division
+
+    @cached_property
+    def _predicted(self) -> SparseMatrix:
+        return as_labels(self._Y_pred, "Y_pred", self._truth.shape)
 
     @cached_property
     def _confusion(self) -> Confusion:
-        return confusion(self._truth, as_labels(self._Y_pred, "Y_pred", self._truth.shape))
+        return confusion(self._truth, self._predicted)
 
     @cached_property
     def _scores(self) -> FloatArray:
@@ -253,8 +357,11 @@ class _Batch:
         """Compute one measure."""
         if measure.of == "counts":
             return measure.function(self._confusion)
-        if measure.of == "scores":
-            return measure.function(self._truth, self._scores)
+        if measure.of == "averages":
+            return measure.function(self._confusion, self._zero_division)
+        if measure.of in ("scores", "labels"):
+            given = self._scores if measure.of == "scores" else self._predicted
+            return float(measure.function(self._truth, given))
         k = needs_top(name)
         if not k:
             return measure.function(self._ranks)

@@ -52,28 +52,31 @@ def _counts(sizes: Sequence[IntArray], total: int) -> Counts:
     return Counts(tp=both, fp=predicted - both, fn=true - both, tn=total - predicted - true + both)
 
 
+def is_absent(counts: Counts) -> BoolArray:
+    """Return where nothing is there and nothing is predicted, `tp + fp + fn = 0`."""
+    return counts.tp + counts.fp + counts.fn == 0
+
+
 def precision(counts: Counts) -> FloatArray:
     """Compute `tp / (tp + fp)`; for 0/0, 1 where `tp + fp + fn = 0` and 0 elsewhere."""
-    tp, fp, fn, _ = counts
-    return _rate(tp, tp + fp, tp + fp + fn == 0)
+    return _rate(counts.tp, counts.tp + counts.fp, is_absent(counts))
 
 
 def recall(counts: Counts) -> FloatArray:
     """Compute `tp / (tp + fn)`; for 0/0, 1 where `tp + fp + fn = 0` and 0 elsewhere."""
-    tp, fp, fn, _ = counts
-    return _rate(tp, tp + fn, tp + fp + fn == 0)
+    return _rate(counts.tp, counts.tp + counts.fn, is_absent(counts))
 
 
 def f1(counts: Counts) -> FloatArray:
     """Compute `2 tp / (2 tp + fp + fn)`, the harmonic mean of precision and recall; 1 for 0/0."""
     tp, fp, fn, _ = counts
-    return _rate(2 * tp, 2 * tp + fp + fn, tp + fp + fn == 0)
+    return _rate(2 * tp, 2 * tp + fp + fn, is_absent(counts))
 
 
 def jaccard(counts: Counts) -> FloatArray:
     """Compute `tp / (tp + fp + fn)`, intersection over union; 1 where the union is empty."""
     tp, fp, fn, _ = counts
-    return _rate(tp, tp + fp + fn, tp + fp + fn == 0)
+    return _rate(tp, tp + fp + fn, is_absent(counts))
 
 
 def specificity(counts: Counts) -> FloatArray:

@@ -49,7 +49,7 @@ def as_label_matrices(
             raise ValueError(
                 "label_names must be left out where labels are given as matrices, whose columns are in order"
             )
-        return Y_true, Y_pred
+        return Y_true, in_order_of(Y_true, Y_pred, "Y_pred")
     given = {"Y_true": Y_true, "Y_pred": Y_pred} if Y_pred is not None else {"Y_true": Y_true}
     rows = {name: _rows(Y) for name, Y in given.items()}
     for name, side in rows.items():
@@ -62,6 +62,17 @@ def as_label_matrices(
     names = sorted_names(*rows.values()) if label_names is None else list(label_names)
     truth, predicted = rows["Y_true"], rows.get("Y_pred")
     return _from_sets(truth, names, "Y_true"), None if predicted is None else _from_sets(predicted, names, "Y_pred")
+
+
+def in_order_of(Y_true: Any, other: Any, what: str) -> Any:
+    """Return a data frame with its columns in the order of the true labels' frame, by name; others as they are."""
+    names, given = (list(getattr(Y, "columns", ())) for Y in (Y_true, other))
+    # Columns that are numbered have no names.
+    if names == given or not all(isinstance(name, str) for name in (*names, *given)) or not names or not given:
+        return other
+    if sorted(names) != sorted(given) or len(set(names)) < len(names):
+        raise ValueError(f"{what} must have the columns of Y_true, got others: name the labels alike.")
+    return other[names]
 
 
 def _rows(Y: Any) -> Sequence[Any] | None:

@@ -1,8 +1,8 @@
 """Label-based measures: macro averages over labels, micro pools the cells of all labels.
 
-Macro averages run over every label, also one that a batch neither has nor is predicted to have; by the 0/0 rules of
-`labelrace.measures.example` such a label counts 1. The areas under the ROC curve skip what they are not defined for,
-and are NaN when nothing is left.
+Macro averages run over every label, also one that a batch neither has nor is predicted to have. The original evaluation
+counts such a label as 1, scikit-learn as 0: ``zero_division`` says which. The areas under the ROC curve skip what they
+are not defined for, and are NaN when nothing is left.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelrace.measures.example import Confusion, Rate
+from labelrace.measures.example import Confusion, Rate, is_absent
 from labelrace.measures.ranking import count_below
 from labelrace.typing import FloatArray, SparseMatrix
 
@@ -31,15 +31,33 @@ def micro(rate: Rate) -> Callable[[Confusion], float]:
 def macro(rate: Rate) -> Callable[[Confusion], float]:
     """Return the measure that averages a rate over labels.
 
-    An absent label that is never predicted has precision, recall and F1 of 1.
+    Examples
+    --------
+    >>> from labelrace.measures import evaluate
+    >>> evaluate([[1, 0], [1, 1]], [[1, 1], [0, 0]], measures="macro_specificity")
+    {'macro_specificity': 0.0}
+    """
+    return lambda confusion: float(rate(confusion.per_label).mean())
+
+
+def macro_of_present(rate: Rate) -> Callable[[Confusion, float], float]:
+    """Return the measure that averages a rate over labels, where absent labels have none.
+
+    A label that is neither there nor predicted counts ``zero_division``.
 
     Examples
     --------
     >>> from labelrace.measures import evaluate
-    >>> evaluate([[1, 0, 0, 0], [1, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 0, 0]], measures="macro_f1")
-    {'macro_f1': 0.75}
+    >>> Y_true, Y_pred = [[1, 0, 0, 0], [1, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 0, 0]]
+    >>> [evaluate(Y_true, Y_pred, measures="macro_f1", zero_division=value) for value in (0, 1)]
+    [{'macro_f1': 0.25}, {'macro_f1': 0.75}]
     """
-    return lambda confusion: float(rate(confusion.per_label).mean())
+
+    def measure(confusion: Confusion, zero_division: float) -> float:
+        counts = confusion.per_label
+        return float(np.where(is_absent(counts), zero_division, rate(counts)).mean())
+
+    return measure
 
 
 def micro_auc(truth: SparseMatrix, scores: FloatArray) -> float:

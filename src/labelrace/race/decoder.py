@@ -82,7 +82,7 @@ def update(
     if decoder.scale * forgetting < _SMALLEST_SCALE:
         decoder = _rescaled(decoder)
     scale = decoder.scale * forgetting
-    each, weighted_h = np.ones(len(H)) if row_weights is None else row_weights, weighted(H, row_weights)
+    each, weighted_h = (np.ones(len(H)), H) if row_weights is None else (row_weights, weighted(H, row_weights))
     gram = decoder.gram + H.T @ weighted_h / scale
     total = decoder.total + each @ H / scale
     rows = decoder.rows + each.sum() / scale

@@ -28,7 +28,6 @@ from labelrace.base import parameters
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
-from labelrace.base.sparse import dense
 from labelrace.decisions.calibration import soft_clip
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
@@ -106,7 +105,7 @@ class RBMFeatures(BankAlgorithm[State]):
 
     def _train(self, state: State, X: AnyMatrix) -> State:
         """Train one machine after the other."""
-        inputs = dense(state.kinds.design(X))
+        inputs = state.kinds.dense_design(X)
         low = inputs.min(axis=0)
         width = inputs.max(axis=0) - low
         # The inverse of less would be infinite.

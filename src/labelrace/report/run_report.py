@@ -16,7 +16,7 @@ from labelrace.report.document import Details, Document, Section, made_by, print
 from labelrace.report.runs import KINDS, PHASES
 from labelrace.report.summary import MAIN_MEASURE, Summary, summarize
 from labelrace.report.tables import Cell, Column, Group, Row, Table
-from labelrace.report.text import as_bytes, as_signed, as_significant, as_value, plural
+from labelrace.report.text import as_bytes, as_signed, as_significant, as_value, macro_note, plural
 
 _UNFINISHED = " †"
 # Models whose F1 of the best and worst labels is shown.
@@ -109,7 +109,9 @@ def _results_table(summary: Summary) -> Table:
         rows.append(Row(model["name"] + (_UNFINISHED if unfinished else ""), cells, tag, color))
     columns = [Column(measure["label"], measure["lower"]) for measure in measures]
     columns += [Column("Average rank", True), Column("Time (s)", True)]
-    return Table("results", f"Results on {summary['title']}.", columns, [Group(rows)], sortable=True, overview=2)
+    note = macro_note([measure["name"] for measure in measures], summary["manifest"].get("zero_division", 1.0))
+    caption = f"Results on {summary['title']}."
+    return Table("results", caption, columns, [Group(rows)], sortable=True, overview=2, note=note)
 
 
 def _curves_section(summary: Summary) -> Section:

@@ -15,7 +15,8 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from labelrace.report.text import MISSING, escape_formula, printable
+from labelrace.base.formulas import escape_formula
+from labelrace.report.text import MISSING, printable
 
 
 class Column(NamedTuple):
@@ -88,6 +89,7 @@ class Table:
     first: str = "Model"
     sortable: bool = False
     overview: int = 0
+    note: str = ""  # a sentence that the legend ends with
 
     def on_page(self) -> list[int]:
         """Return the indices of the columns in the order of a page."""
@@ -110,6 +112,7 @@ class Table:
             "± is the standard deviation over runs." if sd and any(cell.sd for cell in cells) else "",
             others.format(" / ".join(sources), sources[0]) if sources else "",
             "↑ higher, ↓ lower is better." if arrows and any(column.arrow for column in self.columns) else "",
+            self.note,
         ]
         return " ".join(filter(None, parts))
 

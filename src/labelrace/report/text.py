@@ -5,12 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
+from labelrace.measures import uses_zero_division
+
 MISSING = "–"
 
 _WORDS = {"f1": "F1", "auc": "AUC", "ndcg": "NDCG"}
 _MOST_DECIMALS = 5
-# Cells that begin with these are computed by spreadsheets; the quote itself is added, so that it stays unambiguous.
-_COMPUTED = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def measure_label(name: str) -> str:
@@ -106,10 +106,13 @@ def printable(text: str) -> str:
     return "".join(char for char in spaced if unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
 
 
-def escape_formula(value: object) -> object:
-    """Return a cell of a CSV file with a quote before text that spreadsheets would compute.
+def macro_note(measures: Iterable[str], zero_division: float) -> str:
+    """Return a sentence on how macro averages count labels that are neither there nor predicted; nothing without any.
 
-    >>> escape_formula("=cmd()"), escape_formula("-x"), escape_formula(-1.5), escape_formula("obr")
-    ("'=cmd()", "'-x", -1.5, 'obr')
+    >>> macro_note(["macro_f1"], 0.0)
+    'Macro averages count a label that is neither there nor predicted in a batch as 0, as scikit-learn does.'
     """
-    return f"'{value}" if isinstance(value, str) and value.startswith(_COMPUTED) else value
+    if not any(map(uses_zero_division, measures)):
+        return ""
+    whose = {0.0: ", as scikit-learn does", 1.0: ", as the paper does"}.get(zero_division, "")
+    return f"Macro averages count a label that is neither there nor predicted in a batch as {zero_division:g}{whose}."

@@ -35,7 +35,16 @@ from labelrace.streams.arff_header import (
     scan,
     skip_space,
 )
-from labelrace.streams.dataset import Batch, FileStream, Stream, canonical_rows, check_distinct, nominal_texts, rebatch
+from labelrace.streams.dataset import (
+    Batch,
+    FileStream,
+    Stream,
+    as_label_rows,
+    canonical_rows,
+    check_distinct,
+    nominal_texts,
+    rebatch,
+)
 from labelrace.streams.files import Location, open_data, plain_path
 from labelrace.streams.lines import (
     SPARSE_BLOCK,
@@ -66,7 +75,7 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
 
     The header is read at once and, if it is not plain ASCII, the file is scanned for its encoding: UTF-8, or else
     Latin-1. X is sparse if the rows are. Nominal features hold the index of the value in its declaration,
-    missing values are NaN.
+    missing values and missing labels are NaN.
 
     Parameters
     ----------
@@ -189,9 +198,11 @@ def _dense_batch(table: Any, layout: Layout) -> Batch | None:
     X, marks = (
         number_matrix(list(compress(columns, mask)), table.num_rows) for mask in (~layout.is_label, layout.is_label)
     )
-    if np.isinf(X).any() or not ((marks == 0) | (marks == 1)).all():
+    # A missing label is a question mark, and not the text nan, which pyarrow reads as a number.
+    n_missing = sum(column.null_count for column in compress(columns, layout.is_label))
+    if np.isinf(X).any() or np.count_nonzero((marks == 0) | (marks == 1)) + n_missing < marks.size:
         return None
-    return X, sparse_marks(marks.astype(np.int8) ^ layout.inverted)
+    return X, _labels(layout, marks)
 
 
 def _is_binary(codes: dict[str, int]) -> bool:
@@ -201,7 +212,14 @@ def _is_binary(codes: dict[str, int]) -> bool:
 def _join_dense(layout: Layout, rows: list[list[float]]) -> Batch:
     values = np.array(rows)
     X = np.ascontiguousarray(values[:, ~layout.is_label])
-    return X, sparse_marks(values[:, layout.is_label].astype(np.int8) ^ layout.inverted)
+    return X, _labels(layout, values[:, layout.is_label])
+
+
+def _labels(layout: Layout, marks: FloatArray) -> SparseMatrix:
+    """Return labels, of which NaN are missing, in sparse rows; what a column declares as {1,0} is turned around."""
+    if np.isnan(marks).any():
+        return as_label_rows(np.abs(marks - layout.inverted))
+    return sparse_marks(marks.astype(np.int8) ^ layout.inverted)
 
 
 def _join_sparse(layout: Layout, rows: list[dict[int, float]]) -> Batch:
@@ -217,8 +235,10 @@ def _split_sparse(layout: Layout, starts: IntArray, columns: IntArray, values: F
         renumbered = (np.cumsum(is_selected) - 1)[columns[mask]]
         return csr_rows(new_starts, renumbered, values[mask], int(is_selected.sum()))
 
-    X, Y = selected(~layout.is_label), selected(layout.is_label).astype(np.int8)
-    return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
+    X, Y = selected(~layout.is_label), selected(layout.is_label)
+    if layout.inverted.any():
+        return X, _labels(layout, Y.toarray())
+    return X, Y if np.isnan(Y.data).any() else Y.astype(np.int8)
 
 
 def parse_sparse(layout: Layout, text: bytes, _: int) -> Batch | None:
@@ -317,8 +337,6 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, location: Loca
     """Return the number that the text of a value means in its column."""
     name = layout.header.attributes[column].name
     if text == "?" and not quoted:
-        if layout.is_label[column]:
-            raise location.error(f"label {name!r} is missing (?); labels must be known, so remove the row")
         return np.nan
     codes = layout.codes[column]
     if codes is not None:
@@ -344,7 +362,8 @@ def _lines(values: dict[int, tuple[str, ...]], names: Sequence[str], X: AnyMatri
             code_texts(column, values[i], name, "?") if i in values else _number_texts(column)
             for i, (name, column) in enumerate(zip(names, X.T, strict=True))
         )
-        labels = np.where(Y.toarray().T != 0, "1", "0").tolist()
+        marks = Y.toarray().T
+        labels = np.where(marks != marks, "?", np.where(marks != 0, "1", "0")).tolist()
         for cells in zip(*features, *labels, strict=True):
             yield f"{','.join(cells)}\n"
         return

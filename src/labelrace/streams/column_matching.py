@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,11 +52,16 @@ def stream_features(stream: Any) -> Features:
     return Features(len(stream.feature_names), stream.feature_names, texts, f"of {stream.name}")
 
 
-def shared_features(sources: Iterable[str], labels: Any, known: Features | None = None) -> Features:
+def shared_features(
+    sources: Iterable[str],
+    labels: Any,
+    known: Features | None = None,
+    opened: Mapping[str, Stream] = MappingProxyType({}),
+) -> Features:
     """Return the features of files that are learned together, in the order of ``known`` or else of the first file.
 
     Numbers are those of all files, and so are nominal values, those of later files behind. Nothing but names, numbers
-    and texts is read.
+    and texts is read, and nothing of files that were opened already, unless numbers in them turn out to be texts.
 
     Raises
     ------
@@ -64,13 +70,16 @@ def shared_features(sources: Iterable[str], labels: Any, known: Features | None 
     """
     features = known
     for source in sources:
-        if features is None:
-            features = stream_features(open_stream(source, labels))._replace(whose=f"of {source}")
-            continue
         # Texts that look like numbers in one file are texts in all of them.
-        texts = _table_texts(features, source)
-        options = {"nominal": list(texts)} if texts else {}
-        stream = open_stream(source, labels, **options)
+        texts = {} if features is None else _table_texts(features, source)
+        stream = opened.get(source)
+        if stream is None or not texts.keys() <= {
+            stream.feature_names[i] for i in getattr(stream, "nominal_values", {})
+        }:
+            stream = open_stream(source, labels, **({"nominal": list(texts)} if texts else {}))
+        if features is None:
+            features = stream_features(stream)._replace(whose=f"of {source}")
+            continue
         numbers = stream.feature_names
         if isinstance(numbers, NumberedNames) and (features.names is None or _are_numbered(features.names)):
             features = _with_numbers(features, numbers, may_begin_lower=known is None)

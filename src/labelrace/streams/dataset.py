@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -51,7 +51,7 @@ class Dataset(_Columns):
         Dense for a dense source, sparse for a sparse one. Nominal values are the index of the value in its
         declaration; a missing value is NaN.
     Y : csr_array of int8, shape (n, labels)
-        1 where the row has the label. Always sparse.
+        1 where the row has the label. Always sparse. Of float64, with NaN for missing labels, if there are some.
     feature_names, label_names : sequence of str
     categorical : CategoricalMask, or a plain boolean mask
         Which features are nominal.
@@ -88,16 +88,72 @@ class Dataset(_Columns):
                 f"{len(self.label_names)} label names and a categorical mask of {len(self.categorical)}"
             )
 
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        Y: Any,
+        *,
+        feature_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        categorical: Any = None,
+        name: str = "arrays",
+    ) -> Self:
+        """Make a dataset of a matrix of features and one of labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of numbers, of n rows
+            NaN is a missing value.
+        Y : array-like, sparse matrix or data frame of 0 and 1, of n rows
+            A column for each label; NaN is a missing label.
+        feature_names, label_names : sequence of str, default=None
+            By default those of a data frame, or ``x0``, ``x1``, … and ``label0``, ``label1``, …
+        categorical : mask, indices or names, default=None
+            Features that hold codes 0, 1, 2, … of nominal values.
+        name : str, default="arrays"
+            Name of the dataset in tables and messages.
+
+        Examples
+        --------
+        >>> data = Dataset.from_arrays([[0.5, 1.0], [2.0, 0.0]], [[1, 0], [1, 1]], label_names=["new", "hot"])
+        >>> data.feature_names, data.label_names, len(data)
+        (('x0', 'x1'), ('new', 'hot'), 2)
+        """
+        features, labels = _matrix_of(X, "X"), _matrix_of(Y, "Y")
+        if features.shape[0] != labels.shape[0]:
+            raise ValueError(
+                f"X and Y must have the same number of rows, got {features.shape[0]} and {labels.shape[0]}."
+            )
+        names = _names_of(X, feature_names, "x", features.shape[1], "feature_names")
+        mask = np.zeros(features.shape[1], dtype=bool)
+        mask[_columns_of(categorical, names)] = True
+        return cls(
+            csr_array(features) if issparse(features) else features,
+            as_label_rows(labels),
+            names,
+            _names_of(Y, label_names, "label", labels.shape[1], "label_names"),
+            mask,
+            name,
+        )
+
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
     def __repr__(self) -> str:
-        cardinality = self.Y.sum() / max(len(self), 1)
+        cardinality = self.present.sum() / max(len(self), 1)
         return (
             f"Dataset({self.name!r}: {len(self)} rows, {len(self.feature_names)} features "
             f"({int(self.categorical.sum())} categorical), {len(self.label_names)} labels, "
             f"cardinality {cardinality:.2f})"
         )
+
+    @property
+    def present(self) -> SparseMatrix:
+        """The labels that are present, without those that are missing."""
+        if self.Y.dtype.kind != "f":
+            return self.Y
+        return canonical_rows(csr_array((np.nan_to_num(self.Y.data), self.Y.indices, self.Y.indptr), self.Y.shape))
 
     def batches(self, size: int) -> Iterator[tuple[AnyMatrix, SparseMatrix]]:
         """Iterate over (X, Y) in batches of `size` rows; the last one may be shorter.
@@ -110,6 +166,43 @@ class Dataset(_Columns):
         check_whole("batch size", size, 1)  # not in the generator, so that this call raises the error
         starts = range(0, len(self), size)
         return ((self.X[start : start + size], self.Y[start : start + size]) for start in starts)
+
+
+def as_label_rows(marks: AnyMatrix) -> SparseMatrix:
+    """Return labels in compressed rows, as small integers if none is missing (NaN)."""
+    rows = canonical_rows(marks)
+    values = np.asarray(rows.data, dtype=float)
+    is_missing = np.isnan(values)
+    if not (is_missing | (values == 1)).all():
+        raise ValueError("Y must hold 0 and 1, and NaN for missing labels, got other values.")
+    return rows.astype(np.float64 if is_missing.any() else np.int8)
+
+
+def _matrix_of(values: Any, what: str) -> AnyMatrix:
+    """Return a matrix of floats; a sparse one stays sparse."""
+    matrix = values.astype(float) if issparse(values) else np.array(values, dtype=float)
+    if matrix.ndim != 2:
+        raise ValueError(f"{what} must be a matrix, a row for each example, got an array of {matrix.ndim} dimensions.")
+    return matrix
+
+
+def _names_of(values: Any, given: Sequence[str] | None, letter: str, count: int, what: str) -> tuple[str, ...]:
+    """Return the names of columns: the given ones, those of a data frame, or numbered ones."""
+    if given is None:
+        given = getattr(values, "columns", None)
+    names = tuple(f"{letter}{i}" for i in range(count)) if given is None else tuple(map(str, given))
+    if len(names) != count or repeated(names):
+        raise ValueError(f"{what} must be {count} distinct names, one for each column, got {len(set(names))}.")
+    return names
+
+
+def _columns_of(given: Any, names: tuple[str, ...]) -> Any:
+    """Return which columns are meant: a mask, or indices, given as such or by names."""
+    if given is None:
+        return []
+    if unknown := [one for one in given if isinstance(one, str) and one not in names]:
+        raise ValueError(f"categorical must name columns of X, got {unknown[0]!r}.")
+    return [names.index(one) if isinstance(one, str) else one for one in given]
 
 
 @runtime_checkable

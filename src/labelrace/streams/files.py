@@ -6,6 +6,7 @@ import bz2
 import errno
 import gzip
 import io
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +16,13 @@ from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from labelrace.base import limits
 from labelrace.base.files import atomic_file
+from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError, LabelraceError
 
 # A file that declares more features or labels than this is taken as damaged, before memory is allocated.
 MAX_COLUMNS = 10**8
 
-_COMPRESSED = (".gz", ".bz2")
+_COMPRESSED = (".gz", ".bz2", ".zip")
 # Bytes that are read at once, and bytes up to which any compressed file may unpack.
 _BUFFER, _SMALL = 1 << 18, 1 << 26
 _TAIL = 1 << 12
@@ -39,18 +41,48 @@ class Location(NamedTuple):
 
 
 def plain_path(path: Path) -> Path:
-    """Return the path without ``.gz`` or ``.bz2``."""
+    """Return the path without ``.gz``, ``.bz2`` or ``.zip``."""
     return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix that tells the format, in lower case: ``.csv`` for ``NEWS.CSV.gz``."""
+    """Return the suffix that tells the format, in lower case: ``.csv`` for ``NEWS.CSV.gz``, or a zip file with one."""
+    if path.suffix.lower() == ".zip" and path.is_file():
+        with _zip_errors(path), zipfile.ZipFile(path) as archive:
+            return Path(_only_member(archive, path)).suffix.lower()
     return plain_path(path).suffix.lower()
+
+
+def _only_member(archive: zipfile.ZipFile, path: Path) -> str:
+    """Return the name of the one file in a zip file."""
+    # Some systems add what they know of files, in a folder of their own.
+    names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+    if len(names) != 1:
+        what = f"{len(names)} ({quoted_list(names)})" if names else "none"
+        raise DataFormatError(f"{path}: a zip file must hold one data file, got {what}; unpack it")
+    return names[0]
+
+
+@contextmanager
+def _zip_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of zip files into one sentence."""
+    try:
+        yield
+    except zipfile.BadZipFile as error:
+        raise DataFormatError(f"{path}: not a zip file, or a damaged one ({error}); fetch it again") from error
+    except (RuntimeError, NotImplementedError) as error:
+        raise DataFormatError(f"{path}: the zip file cannot be read ({error}); unpack it") from error
+
+
+@contextmanager
+def _unzipped(path: Path, mode: str) -> Iterator[IO[bytes]]:
+    with _zip_errors(path), zipfile.ZipFile(path) as archive, archive.open(_only_member(archive, path)) as file:
+        yield file
 
 
 @contextmanager
 def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressed if its suffix is ``.gz`` or ``.bz2``.
+    """Open a file for reading, decompressed if its suffix is ``.gz``, ``.bz2`` or ``.zip``.
 
     Lines that are too long (if `has_lines`) and small files that unpack to too much are errors.
     """
@@ -59,7 +91,9 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
     if not path.is_file():
         # Opening a pipe may block for ever, and most files are read twice.
         raise DataFormatError(f"{path} must be a plain file, got a folder, device or pipe: name a file")
-    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), partial(open, buffering=0))
+    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open, ".zip": _unzipped}.get(
+        path.suffix.lower(), partial(open, buffering=0)
+    )
     try:
         with unpack(path, "rb") as raw, io.BufferedReader(_LimitedReader(raw, path, has_lines), _BUFFER) as file:
             yield file
@@ -145,6 +179,8 @@ def as_format_errors(path: Path, kind: str) -> Iterator[None]:
 @contextmanager
 def new_data(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing, compressed if its suffix says so; it is written completely or not at all."""
+    if path.suffix.lower() == ".zip":
+        raise ValueError(f"{path} must end in .gz or .bz2 to be compressed: zip files are read, but not written.")
     with atomic_file(path) as file:
         match path.suffix.lower():
             case ".gz":

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from labelrace.base import plugins
 from labelrace.base.parameters import check_whole
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.arff import open_arff, write_arff
@@ -144,12 +145,18 @@ def write_dataset(data: Stream, path: str | os.PathLike[str], *, batch_size: int
     if write is None:
         raise DataFormatError(f"{path}: files of this type can be read only; write .npz, which is as compact")
     known = data.name, data.feature_names, data.label_names, data.categorical
-    checked = FileStream(*known, partial(_finite_batches, data), getattr(data, "nominal_values", {}))
+    checked = FileStream(
+        *known, partial(_checked_batches, data, write is write_arff), getattr(data, "nominal_values", {})
+    )
     return write(checked, path, batch_size, **options)
 
 
-def _finite_batches(data: Stream, size: int) -> Iterator[Batch]:
+def _checked_batches(data: Stream, takes_missing_labels: bool, size: int) -> Iterator[Batch]:
     for X, Y in data.batches(size):
+        if not takes_missing_labels and np.isnan(Y.data).any():
+            raise ValueError(
+                "a label is missing (NaN), which only .arff files can tell; write one, or leave out the row"
+            )
         if np.isinf(X.data if issparse(X) else X).any():
             raise ValueError("a feature is infinite, which our readers refuse; make it finite, or NaN if it is missing")
         yield X, Y
@@ -190,9 +197,58 @@ FORMATS: dict[str, Format] = {
 }
 
 
+_REGISTERED: dict[str, Format] = {}
+ENTRY_POINTS = "labelrace.formats"
+
+
+def register_format(suffix: str, opener: Callable[..., Stream], *, write: Callable[..., int] | None = None) -> None:
+    r"""Let `open_stream`, `load_dataset` and the command read files of a further format.
+
+    Parameters
+    ----------
+    suffix : str
+        How the names of the files end, such as ``".log"``. It must be free, but a function that is defined again may be
+        registered again.
+    opener : callable
+        Called with the path of a file, the labels as the user gave them, and options. It returns a stream, such as a
+        `Dataset`.
+    write : callable, default=None
+        Called with a stream, a path and a batch size. It writes the file and returns the number of rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> def open_numbers(path, labels=None):
+    ...     rows = np.loadtxt(path, ndmin=2)
+    ...     return Dataset.from_arrays(rows[:, :-1], rows[:, -1:], label_names=labels, name=path.stem)
+    >>> register_format(".numbers", open_numbers)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.numbers")
+    ...     _ = path.write_text("0.5 2 1\n1.5 3 0\n")
+    ...     load_dataset(path, labels=["new"])
+    Dataset('toy': 2 rows, 2 features (0 categorical), 1 labels, cardinality 0.50)
+    """
+    plugins.check_new(suffix, opener, FORMATS, {one: known.open for one, known in _REGISTERED.items()})
+    if suffix != suffix.lower() or not suffix.startswith(".") or suffix_of(Path(f"x{suffix}")) != suffix:
+        raise ValueError(f"suffix must be a dot and small letters, such as '.log', got {suffix!r}.")
+    if write is not None and not callable(write):
+        raise ValueError(f"write must be a function, got {write!r}.")
+    _REGISTERED[suffix] = Format(opener, write)
+
+
+def _find(suffix: str) -> Format | None:
+    """Return a format by its suffix; None if there is none."""
+    found = FORMATS.get(suffix) or _REGISTERED.get(suffix)
+    # The names of entry points are suffixes without the dot.
+    if found is None and suffix[1:] in plugins.entry_points(ENTRY_POINTS):
+        opener = plugins.entry_points(ENTRY_POINTS)[suffix[1:]].load()
+        found = Format(opener, getattr(opener, "write", None))
+    return found
+
+
 def has_format(path: Path) -> bool:
     """Return whether the path ends in a known suffix, before ``.gz`` or ``.bz2``."""
-    return suffix_of(path) in FORMATS
+    return _find(suffix_of(path)) is not None
 
 
 def is_table(path: Path) -> bool:
@@ -203,9 +259,12 @@ def is_table(path: Path) -> bool:
 def format_of(path: Path) -> Format:
     """Return the format of a file, or raise `DataFormatError`."""
     suffix = suffix_of(path)
-    if suffix not in FORMATS:
+    found = _find(suffix)
+    if found is None:
+        offered = (f".{name}" for name in plugins.entry_points(ENTRY_POINTS))
         raise DataFormatError(
-            f"{path}: cannot read or write files of type {suffix!r}; known types are {', '.join(FORMATS)}, and those "
-            "with .gz or .bz2 behind"
+            f"{path}: cannot read or write files of type {suffix!r}; known types are "
+            f"{', '.join((*FORMATS, *_REGISTERED, *offered))}, and those with .gz or .bz2 behind"
+            + ("; a table with tags needs --tags" if suffix == ".xlsx" else "")
         )
-    return FORMATS[suffix]
+    return found

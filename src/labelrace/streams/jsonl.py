@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -21,7 +21,7 @@ from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.files import Location, open_data
 from labelrace.streams.lines import arrow_reader, byte_blocks, chunked, rows_in
-from labelrace.streams.table_files import TableBatch, TableFile, Types
+from labelrace.streams.table_files import OnBadRow, TableBatch, TableFile, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
@@ -69,12 +69,14 @@ class JsonFile(TableFile):
         Compressed if it ends in ``.gz`` or ``.bz2``.
     nominal : collection of str, default=()
         Keys whose numbers are read as texts.
+    on_bad_row : callable or None, default=None
+        Called by `objects` with the error of each line that is no object, instead of raising it.
     """
 
     noun = "key"
 
-    def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
-        self.path, self.nominal = path, nominal
+    def __init__(self, path: Path, *, nominal: Collection[str] = (), on_bad_row: OnBadRow | None = None) -> None:
+        self.path, self.nominal, self.on_bad_row = path, nominal, on_bad_row
 
     def batches(self, size: int, types: Types | None = None, *, grow: bool = False) -> Iterator[TableBatch]:
         """Yield the rows; see `TableFile`.
@@ -111,9 +113,17 @@ class JsonFile(TableFile):
         """Yield the rows as objects, `size` at a time, with their lines; before an error those above it."""
         with open_data(self.path) as file:
             lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
-            objects = ((number, read_object(line, self.location(number))) for number, line in lines if line)
-            for rows in chunked(objects, size):
+            for rows in chunked(self._readable((number, line) for number, line in lines if line), size):
                 yield [number for number, _ in rows], [row for _, row in rows]
+
+    def _readable(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, _Row]]:
+        for number, line in lines:
+            try:
+                yield number, read_object(line, self.location(number))
+            except DataFormatError as error:
+                if self.on_bad_row is None:
+                    raise
+                self.on_bad_row(error)
 
     def _by_rows(
         self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool

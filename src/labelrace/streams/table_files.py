@@ -9,10 +9,11 @@ error.
 from __future__ import annotations
 
 import csv
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, compress
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ from pyarrow import csv as arrow_csv
 
 from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
+from labelrace.streams.encodings import as_utf8, find_delimiter
 from labelrace.streams.files import Location, as_format_errors, open_data, seekable_data, suffix_of
 from labelrace.streams.lines import byte_blocks, chunked, finite_number, read_cells
 
@@ -29,6 +31,8 @@ Types: TypeAlias = dict[str, Any]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
+# What is told of a row that is left out, where such rows are not to stop the reading.
+OnBadRow: TypeAlias = Callable[[DataFormatError], None]
 # Rows of a record batch that are read at once.
 _ARROW_ROWS = 1 << 16
 
@@ -89,33 +93,57 @@ def is_list(kind: Any) -> bool:
     return holds and (is_text(kind.value_type) or pa.types.is_integer(kind.value_type))
 
 
-def delimiter_of(path: Path) -> str:
-    """Return the delimiter of a file by its suffix."""
-    return "\t" if suffix_of(path) == ".tsv" else ","
-
-
 class CsvFile(TableFile):
-    """A CSV or TSV file, in UTF-8 and with a header.
+    """A CSV or TSV file with a header. Columns without a name are called ``column 3`` by their place.
 
     Columns of type ``bool`` may hold 1, 0, true and false; if they hold other numbers, these are read.
 
     Parameters
     ----------
     path : path
-        Compressed if it ends in ``.gz`` or ``.bz2``.
+        Compressed if it ends in ``.gz``, ``.bz2`` or ``.zip``.
     delimiter : str or None, default=None
-        By default a tab for ``.tsv`` and a comma for others.
+        By default a tab for ``.tsv``, and for others what the header shows: a comma, a semicolon or a tab.
+    encoding : str or None, default=None
+        By default UTF-8, or what the file shows: UTF-16 or cp1252.
+    on_bad_row : callable or None, default=None
+        Called with the error of each row with wrong quotes or another number of cells than the header, instead of
+        raising it.
     missing : sequence of str, default=()
         Cells that mean a missing value, as empty ones do. Among numbers ``nan`` does too.
     """
 
-    def __init__(self, path: Path, *, delimiter: str | None = None, missing: Sequence[str] = ()) -> None:
-        self.path = path
-        self.delimiter = delimiter or delimiter_of(path)
+    def __init__(
+        self,
+        path: Path,
+        *,
+        delimiter: str | None = None,
+        missing: Sequence[str] = (),
+        encoding: str | None = None,
+        on_bad_row: OnBadRow | None = None,
+    ) -> None:
+        self.path, self.encoding, self.on_bad_row = path, encoding, on_bad_row
+        self.delimiter = delimiter or self._find_delimiter()
         self.missing = frozenset(["", *missing])
-        with open_data(path) as file:
-            self.names, _ = self._header(file)
+        with self._opened() as file:
+            header, _ = self._header(file)
+        self.names, self.unnamed = name_columns(header)
         _check_names(self.names, path)
+
+    def _find_delimiter(self) -> str:
+        if suffix_of(self.path) == ".tsv":
+            return "\t"
+        with self._opened() as file:
+            lines = list(islice(filter(str.strip, self._decoded(file, 0)), 2))
+        found = find_delimiter(lines) if lines else ","
+        if found != ",":
+            warnings.warn(f"{self.path} is read with {found!r} between cells.", stacklevel=2)
+        return found
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        with open_data(self.path) as file:
+            yield as_utf8(file, self.path, self.encoding)
 
     def types(self) -> dict[str, Any]:
         """Return float64 for the columns of numbers in the first block, string for others, null for empty ones."""
@@ -126,23 +154,37 @@ class CsvFile(TableFile):
         """Yield the rows; see `TableFile`."""
         types = self.types() if types is None else types
         types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in types.items()}
-        with open_data(self.path) as file:
+        # Labels are read as numbers where they can be: pyarrow stores the texts that mean true and false once more for
+        # every column, which is more than half of what a very wide table takes.
+        options = self._options({name: pa.float64() if pa.types.is_boolean(t) else t for name, t in types.items()})
+        with_truths = self._options(types) if any(map(pa.types.is_boolean, types.values())) else None
+        with self._opened() as file:
             _, line = self._header(file)
-            options = arrow_csv.ConvertOptions(
-                column_types=types,
-                include_columns=list(types),
-                null_values=[*self.missing],
-                strings_can_be_null=True,
-                true_values=_TRUE,
-                false_values=_FALSE,
-            )
             for block, n_lines in byte_blocks(file, size):
-                batch = self._bulk(block, range(line + 1, line + 1 + n_lines), options)
+                lines = range(line + 1, line + 1 + n_lines)
+                batch = self._bulk(block, lines, options)
+                if batch is None and with_truths is not None:
+                    batch = self._bulk(block, lines, with_truths)
+                    if batch is not None:
+                        options, with_truths = with_truths, None
                 if batch is not None:
                     yield batch
                     line += n_lines
+                    del batch  # to free its memory before the next block is read
                 else:
                     line = yield from self._by_rows(block, file, line, types)
+
+    def _options(self, types: Types) -> Any:
+        """Return how pyarrow converts cells."""
+        has_truths = any(map(pa.types.is_boolean, types.values()))
+        return arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=[*self.missing],
+            strings_can_be_null=True,
+            true_values=_TRUE if has_truths else [],
+            false_values=_FALSE if has_truths else [],
+        )
 
     def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> TableBatch | None:
         """Return the rows of a block, or None if pyarrow might not read it exactly."""
@@ -164,17 +206,24 @@ class CsvFile(TableFile):
             while reader.line_num < len(raw_lines):
                 try:
                     row = next(reader, [])
-                except csv.Error as error:
-                    what = f"not a valid row ({error}); correct the quotes, or the file is cut here"
-                    raise self.location(line + reader.line_num).error(what) from error
+                except csv.Error as failure:
+                    what = f"not a valid row ({failure}); correct the quotes, or the file is cut here"
+                    error = self.location(line + reader.line_num).error(what)
+                    # A quote that is never closed would take all rows below with it.
+                    if self.on_bad_row is None or "end of data" in str(failure):
+                        raise error from failure
+                    self.on_bad_row(error)
+                    continue
                 if row and len(row) != len(self.names):
                     what = f"{len(self.names)} columns; correct the row, or the file is cut here"
                     if len(self.names) == 1:
                         what = "one column; give the delimiter that separates columns, or correct the row"
-                    raise self.location(line + reader.line_num).error(
-                        f"the row has {len(row)} cells, but the header has {what}"
-                    )
-                if row:
+                    what = f"the row has {len(row)} cells, but the header has {what}"
+                    error = self.location(line + reader.line_num).error(what)
+                    if self.on_bad_row is None:
+                        raise error
+                    self.on_bad_row(error)
+                elif row:
                     yield line + reader.line_num, [None if cell in self.missing else cell for cell in row]
 
         positions = {name: self.names.index(name) for name in types}
@@ -206,7 +255,9 @@ class CsvFile(TableFile):
             try:
                 text = raw.decode()
             except UnicodeDecodeError as error:
-                raise self.location(number).error(f"not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+                raise self.location(number).error(
+                    f"not UTF-8 text ({error.reason}); save the file as UTF-8, or give its encoding"
+                ) from error
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
@@ -262,6 +313,18 @@ class ArrowFile(TableFile):
                 yield ParquetFile(file, pre_buffer=False)
             else:
                 yield pa.ipc.open_file(file)
+
+
+def name_columns(header: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the names of all columns, by their place where the header has none, and these names alone.
+
+    Examples
+    --------
+    >>> name_columns(["size", "", " "])
+    (['size', 'column 2', 'column 3'], ['column 2', 'column 3'])
+    """
+    names = [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
+    return names, [new for new, name in zip(names, header, strict=True) if not name.strip()]
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:

@@ -13,41 +13,60 @@ from typing import Any, NamedTuple
 
 from labelrace.base.limits import LINE
 from labelrace.exceptions import DataFormatError
+from labelrace.streams.encodings import find_delimiter
+from labelrace.streams.excel import ExcelFile
 from labelrace.streams.files import Location, suffix_of
 from labelrace.streams.jsonl import JsonFile, read_json
-from labelrace.streams.table_files import ArrowFile, CsvFile, TableFile
+from labelrace.streams.table_files import ArrowFile, CsvFile, OnBadRow
 
 _CSV, _JSON, _ARROW = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
+_EXCEL = (".xlsx", ".xlsm")
 _PATH = Path("standard input")
 
 
-def open_table(path: Path, delimiter: str | None = None) -> TableFile:
+class Reading(NamedTuple):
+    """How the files of tables are read, where they do not show it."""
+
+    delimiter: str | None = None  # what separates the cells of CSV
+    encoding: str | None = None  # that of CSV
+    sheet: str | None = None  # the sheet of an Excel file
+    on_bad_row: OnBadRow | None = None  # called with the error of each row that cannot be read, which is left out
+
+
+def open_table(path: Path, reading: Reading = Reading()) -> CsvFile | JsonFile | ArrowFile | ExcelFile:  # noqa: B008
     """Open a table by its suffix.
 
     Parameters
     ----------
     path : path
-        ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
-        ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
-    delimiter : str or None, default=None
-        That of a CSV file, as for `CsvFile`.
+        ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz``,
+        ``.bz2`` or ``.zip`` behind if it is compressed; or ``.xlsx``. A file without a suffix is read as CSV.
+    reading : Reading
+        How it is read.
 
     Raises
     ------
     DataFormatError
         If the suffix is another one, or the file cannot be read.
     """
-    suffix = suffix_of(path)
+    suffix, (delimiter, encoding, sheet, on_bad_row) = suffix_of(path), reading
+    if sheet is not None and suffix not in _EXCEL:
+        raise ValueError(f"{path}: a sheet is for Excel files only; leave it out.")
     if not suffix or suffix in _CSV:
-        return CsvFile(path, delimiter=delimiter)
-    if suffix not in _JSON + _ARROW:
+        return CsvFile(path, delimiter=delimiter, encoding=encoding, on_bad_row=on_bad_row)
+    if suffix == ".xls":
+        raise DataFormatError(f"{path}: cannot read Excel files of the old format; save it as .xlsx")
+    if suffix not in _JSON + _ARROW + _EXCEL:
         raise DataFormatError(
             f"{path}: cannot read files of type {suffix!r} as tables; known types are "
-            f"{', '.join(_CSV + _JSON + _ARROW)}, and those with .gz or .bz2 behind"
+            f"{', '.join(_CSV + _JSON + _ARROW + _EXCEL[:1])}, and those with .gz, .bz2 or .zip behind"
         )
-    if delimiter is not None:
-        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.")
-    return JsonFile(path) if suffix in _JSON else ArrowFile(path)
+    for name, given in {"a delimiter": delimiter, "an encoding": encoding}.items():
+        if given is not None:
+            raise ValueError(f"{path}: {name} is for CSV files only; leave it out.")
+    if suffix in _EXCEL:
+        return ExcelFile(path, sheet, on_bad_row)
+    return JsonFile(path, on_bad_row=on_bad_row) if suffix in _JSON else ArrowFile(path)
 
 
 class TextRows(NamedTuple):
@@ -57,8 +76,8 @@ class TextRows(NamedTuple):
     rows: Iterator[tuple[Location, Any]]
 
 
-def read_text(lines: Iterable[str], delimiter: str = ",") -> TextRows:
-    r"""Read rows from lines; blank lines are not rows.
+def read_text(lines: Iterable[str], delimiter: str | None = None, on_bad_row: OnBadRow | None = None) -> TextRows:
+    r"""Read rows from lines; blank lines are not rows. The header of CSV shows the delimiter, if none is given.
 
     Examples
     --------
@@ -71,16 +90,21 @@ def read_text(lines: Iterable[str], delimiter: str = ",") -> TextRows:
     first = first.removeprefix("\ufeff")
     rest = (line for _, line in every)
     if first.lstrip().startswith(("{", "[")):
-        return TextRows(True, _json_rows(chain([first], rest), number))
-    return TextRows(False, _csv_rows(chain([first], rest), number, delimiter))
+        return TextRows(True, _json_rows(chain([first], rest), number, on_bad_row))
+    return TextRows(False, _csv_rows(chain([first], rest), number, delimiter or find_delimiter([first])))
 
 
-def _json_rows(lines: Iterable[str], start: int) -> Iterator[tuple[Location, Any]]:
+def _json_rows(lines: Iterable[str], start: int, on_bad_row: OnBadRow | None) -> Iterator[tuple[Location, Any]]:
     for number, line in enumerate(lines, start):
         if line.strip():
             location = Location(_PATH, number)
-            # Bytes that were not UTF-8 came as surrogates, which are refused with the row.
-            yield location, read_json(line.encode(errors="surrogatepass"), location)
+            try:
+                # Bytes that were not UTF-8 came as surrogates, which are refused with the row.
+                yield location, read_json(line.encode(errors="surrogatepass"), location)
+            except DataFormatError as error:
+                if on_bad_row is None:
+                    raise
+                on_bad_row(error)
 
 
 def _csv_rows(lines: Iterable[str], start: int, delimiter: str) -> Iterator[tuple[Location, list[str]]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,8 @@ from labelrace.base.sparse import sparse_marks
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import Location
-from labelrace.streams.jsonl import JsonFile, SparseRowsError, is_sparse, not_a_feature
-from labelrace.streams.lines import chunked, finite_number, number_matrix
+from labelrace.streams.jsonl import JsonFile
+from labelrace.streams.lines import chunked, number_matrix
 from labelrace.streams.schema import (
     ColumnChoice,
     LabelSource,
@@ -34,14 +35,13 @@ from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.table_files import (
     ArrowFile,
     CsvFile,
-    TableBatch,
     TableFile,
     Types,
     is_list,
     is_number,
     is_text,
-    mixed_column,
 )
+from labelrace.streams.table_scan import Scan, Stop, label_lists, scan_json, scan_table
 from labelrace.typing import FloatArray, SparseMatrix
 
 # Approximate size of the name of a column in memory.
@@ -49,11 +49,8 @@ _NAME_BYTES = 100
 # The key of the schema among the metadata of Parquet and Arrow files.
 SCHEMA_KEY = b"labelrace"
 
-# Rows that are scanned at once.
-_CHUNK_ROWS = 1024
 _LISTS = pa.list_(pa.string())
 _Values: TypeAlias = Mapping[str, Sequence[str]]
-Item = TypeVar("Item")
 
 
 def open_csv(
@@ -124,7 +121,7 @@ def open_csv(
     if choice.lists is not None:
         types[choice.lists] = pa.string()
     unknown = [name for name in choice.features if given.values is None and name in texts]
-    scan = _scan_table(table, types, unknown, given, choice.lists, separator)
+    scan = scan_table(table, types, unknown, given, choice.lists, separator)
     for name in unknown:
         if name not in scan.values:
             types[name] = pa.float64()  # the first block had no value, and the others had numbers
@@ -190,7 +187,7 @@ def open_jsonl(
     scan = Scan({}, set())
     if names is None or given.values is None or (lists is not None and given.label_names is None):
         sparse = False if sparse is None and names is not None else sparse
-        scan, keys, sparse = _scan_json(table, types, lists, sparse)
+        scan, keys, sparse = scan_json(table, types, lists, sparse)
         names = keys if names is None else names
     for name in names:
         if name in (given.values or ()):
@@ -235,7 +232,7 @@ def open_arrow(
             f"labels=[{choice.lists!r}]"
         )
     texts = [name for name in choice.features if is_text(types[name]) or name in given.nominal]
-    scan = _scan_table(table, types, texts if given.values is None else [], given, choice.lists)
+    scan = scan_table(table, types, texts if given.values is None else [], given, choice.lists)
     for name in (*choice.features, *choice.labels):
         if name not in (given.values or ()) and name not in scan.values and not is_number(types[name]):
             raise DataFormatError(
@@ -243,163 +240,6 @@ def open_arrow(
                 "correct labels="
             )
     return _stream(table, types, given, choice, scan)
-
-
-class _Stop(NamedTuple):
-    """A row that cannot be read: how many are above it, and why not."""
-
-    n_rows: int
-    error: DataFormatError
-
-
-class Scan(NamedTuple):
-    """The result of a scan: the sorted texts of nominal columns, the labels in lists, and where it ended early."""
-
-    values: Mapping[str, tuple[str, ...]]
-    labels: set[str]
-    stop: _Stop | None = None
-
-
-class _Readable(Generic[Item]):
-    """Batches up to the first row that cannot be read, at which ``stop`` is set: it is an error when it is reached."""
-
-    def __init__(self, batches: Iterable[Item], n_rows: Callable[[Item], int]) -> None:
-        self._batches, self._count, self.stop = batches, n_rows, cast("_Stop | None", None)
-
-    def __iter__(self) -> Iterator[Item]:
-        n_rows = 0
-        try:
-            for batch in self._batches:
-                yield batch
-                n_rows += self._count(batch)
-        except DataFormatError as error:
-            if not n_rows:
-                raise
-            self.stop = _Stop(n_rows, error)
-
-
-def _scan_table(
-    table: TableFile,
-    types: Types,
-    texts: list[str],
-    given: TableOptions,
-    lists: str | None,
-    separator: str | None = None,
-) -> Scan:
-    """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given.
-
-    A column without any text has no values; in CSV it is a column of numbers after all.
-    """
-    lists = lists if given.label_names is None else None
-    scanned = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
-    values, labels = {name: set[str]() for name in texts}, set[str]()
-    # In other formats, numbers and texts have different types.
-    kinds = {name: set[str]() for name in texts if isinstance(table, CsvFile) and name not in given.nominal}
-    readable = _Readable(table.batches(_CHUNK_ROWS, scanned) if scanned else (), _n_rows)
-    for rows, lines in readable:
-        for name, known in values.items():
-            column = rows.column(name).cast(pa.string())
-            new = [text for text in column.unique().drop_null().to_pylist() if text not in known]
-            for text in new if name in kinds else ():
-                kinds[name].add(_kind_of(text))
-                if {"numbers", "text"} <= kinds[name]:
-                    others = "numbers" if _kind_of(text) == "text" else "text"
-                    line = lines[pc.index(column, text).as_py()]
-                    raise table.location(line).error(mixed_column(name, text, others))
-            known.update(new)
-        if lists is not None:
-            labels.update(*_label_lists(rows.column(lists), separator))
-    nominal = {name: known for name, known in values.items() if known and "text" in kinds.get(name, {"text"})}
-    return Scan({name: tuple(sorted(known)) for name, known in nominal.items()}, labels, readable.stop)
-
-
-def _n_rows(batch: TableBatch) -> int:
-    return int(batch.rows.num_rows)
-
-
-def _kind_of(text: str) -> str:
-    """Return what a cell of CSV is: a text such as "nan" is a missing number among numbers, and a text among texts."""
-    number = finite_number(text)
-    return "text" if number is None else "either" if np.isnan(number) else "numbers"
-
-
-def _scan_json(table: JsonFile, types: Types, lists: str | None, sparse: bool | None) -> tuple[Scan, list[str], bool]:
-    """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists.
-
-    Also return whether an absent key is zero: as `sparse` says, or else as the rows are by nature.
-    """
-    known = dict(types)
-    found = None if sparse else _scan_blocks(table, types, lists)
-    if found is not None:
-        return *found, False
-    types.clear()
-    types.update(known)
-    return _scan_objects(table, types, lists, sparse)
-
-
-def _scan_blocks(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]] | None:
-    """Scan many rows at a time; return None if they are sparse by nature, which takes much memory so."""
-    keys, texts, labels, n_rows, n_cells = dict[str, None](), dict[str, set[str]](), set[str](), 0, 0
-    readable = _Readable(table.batches(_CHUNK_ROWS, types, grow=True), _n_rows)
-    try:
-        for rows, lines in readable:
-            n_rows += rows.num_rows
-            for key, column in zip(rows.schema.names, rows.columns, strict=True):
-                n_cells += len(column) - column.null_count
-                if key != lists or column.null_count < len(column):
-                    keys[key] = None
-                if key == lists:
-                    labels.update(*_label_lists(column))
-                elif pa.types.is_string(column.type):
-                    texts.setdefault(key, set()).update(column.unique().drop_null().to_pylist())
-                elif pa.types.is_list(column.type) and column.null_count < len(column):
-                    first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
-                    raise not_a_feature(key, column[first].as_py(), table.location(lines[first]))
-            if is_sparse(n_rows, len(keys), n_cells):
-                return None
-    except SparseRowsError:
-        return None
-    values = {key: tuple(sorted(known)) for key, known in texts.items() if known}
-    return Scan(values, labels, readable.stop), list(keys)
-
-
-def _scan_objects(
-    table: JsonFile, types: Types, lists: str | None, sparse: bool | None
-) -> tuple[Scan, list[str], bool]:
-    """Scan row by row, which takes no memory for absent keys; in sparse rows an absent text is the empty one."""
-    counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
-
-    def rows_of_cells() -> Iterator[dict[str, Any]]:
-        for lines, rows in table.objects(_CHUNK_ROWS):
-            for row, location in zip(rows, map(table.location, lines), strict=True):
-                cells = table.cells(row, types, location, grow=True)
-                for key, cell in cells.items():
-                    if key != lists and isinstance(cell, list):
-                        raise not_a_feature(key, cell, location)
-                yield cells
-
-    readable = _Readable(rows_of_cells(), lambda _: 1)
-    for cells in readable:
-        n_rows += 1
-        for key, cell in cells.items():
-            counts[key] = counts.get(key, 0) + 1
-            if key == lists:
-                labels.update(cell or ())
-            elif isinstance(cell, str):
-                texts.setdefault(key, set()).add(cell)
-    if sparse is None:
-        sparse = is_sparse(n_rows, len(counts), sum(counts.values()))
-    absent = {key for key in texts if sparse and counts[key] < n_rows}
-    values = {key: tuple(sorted(known | ({""} if key in absent else set()))) for key, known in texts.items()}
-    return Scan(values, labels, readable.stop), list(counts), sparse
-
-
-def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
-    """Return the names in a column of label lists, or of texts that are split at the separator."""
-    cells = column.to_pylist()
-    if separator is None:
-        return [[str(name) for name in cell or () if name is not None] for cell in cells]
-    return [[name for part in (cell or "").split(separator) if (name := part.strip())] for cell in cells]
 
 
 class _Layout(NamedTuple):
@@ -411,7 +251,7 @@ class _Layout(NamedTuple):
     codes: dict[str, tuple[str, ...]]
     label_names: tuple[str, ...]
     separator: str | None
-    stop: _Stop | None
+    stop: Stop | None
 
 
 class _CellError(Exception):
@@ -463,22 +303,32 @@ def _stream(
 
 
 def _batches(layout: _Layout, size: int) -> Iterator[Batch]:
-    blocks = layout.table.batches(size, layout.types)
-    return rebatch(
-        _to_stop((batch for rows, lines in blocks for batch in _matrices(rows, lines, layout)), layout), size
-    )
+    def batches() -> Generator[Batch]:
+        for rows, lines in layout.table.batches(size, layout.types):
+            yield from _matrices(rows, lines, layout)
+            del rows  # to free its memory before the next block is read
+
+    return rebatch(_to_stop(batches(), layout), size)
 
 
-def _to_stop(batches: Iterable[Batch], layout: _Layout) -> Iterator[Batch]:
+def _to_stop(batches: Generator[Batch], layout: _Layout) -> Iterator[Batch]:
     """Yield batches up to the row that the scan could not read, and raise its error."""
-    left = layout.stop.n_rows if layout.stop is not None else None
-    for X, Y in batches:
-        if layout.stop is not None and left is not None:
+    stop = layout.stop
+    if stop is None:
+        yield from batches
+        return
+    left = stop.n_rows
+    # The traceback of the error keeps the batches alive, so the file is closed first.
+    with closing(batches):
+        for X, Y in batches:
             if X.shape[0] >= left:
                 yield X[:left], Y[:left]
-                raise layout.stop.error
+                break
             left -= X.shape[0]
-        yield X, Y
+            yield X, Y
+        else:
+            return
+    raise stop.error.with_traceback(None)
 
 
 def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batch]:
@@ -487,7 +337,7 @@ def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batc
     try:
         X = _columns(rows, choice.features, layout)
         if choice.lists is not None:
-            Y = _label_matrix(_label_lists(rows.column(choice.lists), layout.separator), layout.label_names)
+            Y = _label_matrix(label_lists(rows.column(choice.lists), layout.separator), layout.label_names)
         else:
             Y = _binary_labels(_columns(rows, choice.labels, layout), layout.label_names)
     except _CellError as wrong:
@@ -579,7 +429,7 @@ def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
                 raise location.error(_wrong_label(name, value))
         return values, marks
 
-    def batches() -> Iterator[Batch]:
+    def batches() -> Generator[Batch]:
         for lines, rows in table.objects(size):
             locations = map(table.location, lines)
             for entries in chunked(entries_of(row, location) for row, location in zip(rows, locations, strict=True)):

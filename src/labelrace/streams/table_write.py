@@ -18,7 +18,6 @@ from labelrace.streams.dataset import Stream, canonical_rows, check_distinct, no
 from labelrace.streams.files import new_data, suffix_of
 from labelrace.streams.lines import code_texts, entry_texts
 from labelrace.streams.schema import schema_path, schema_text
-from labelrace.streams.table_files import delimiter_of
 from labelrace.streams.table_stream import SCHEMA_KEY
 from labelrace.typing import AnyMatrix, SparseMatrix
 
@@ -82,7 +81,7 @@ def _column_writer(file: Any, path: Path, schema: Any) -> Any:
     """Return pyarrow's writer for the suffix of the path."""
     suffix = suffix_of(path)
     if suffix in (".csv", ".tsv"):
-        return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=delimiter_of(path)))
+        return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ","))
     if suffix != ".parquet":
         return pa.ipc.new_file(file, schema)
     from pyarrow.parquet import ParquetWriter  # here, as importing it is slow

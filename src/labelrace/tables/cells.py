@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from labelrace.tables.numbers import plain_number
 from labelrace.typing import Array, FloatArray
 
 Cells: TypeAlias = list[Any] | Array
@@ -30,8 +31,8 @@ _NOTHING = frozenset(("", "-", "--", "?", "na", "n/a", "nan", "nat", "none", "nu
 _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 # Types of cells that hold several values.
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
-# A number with a currency or a percent sign, or with commas between thousands.
-_FORMATTED = re.compile(r"(-?)[$€£¥]?\s?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?[%$€£¥]?")
+# Tags as Stack Exchange writes them: ``<oven><bread>``.
+_ANGLES = re.compile(r"(?:<[^<>]+>\s*)+")
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 # Texts side by side, as arrays are printed; of such texts Python would make one.
 _TWO_TEXTS = re.compile(r"""["']\s+["']""")
@@ -109,13 +110,16 @@ def as_texts(cells: Cells) -> list[str]:
     return ["" if cell is None else cell if isinstance(cell, str) else as_text(cell) for cell in cells]
 
 
-def as_numbers(cells: Cells) -> tuple[FloatArray, list[int]]:
-    """Return the cells as numbers, NaN for missing ones, and the rows of cells that are not numbers."""
+def as_numbers(cells: Cells, decimal: str | None = None) -> tuple[FloatArray, list[int]]:
+    """Return the cells as numbers, NaN for missing ones, and the rows of cells that are not numbers.
+
+    ``decimal`` is the decimal sign of numbers that do not tell theirs, such as ``1.234``.
+    """
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "f":
         return np.where(np.isinf(cells), np.nan, cells), np.flatnonzero(np.isinf(cells)).tolist()
     numbers, wrong = np.full(len(cells), np.nan), []
     for row, cell in enumerate(cells):
-        number = None if isinstance(cell, np.datetime64) else _number(cell)
+        number = None if isinstance(cell, np.datetime64) else _number(cell, decimal)
         if number is None:
             wrong.append(row)
         else:
@@ -123,7 +127,7 @@ def as_numbers(cells: Cells) -> tuple[FloatArray, list[int]]:
     return numbers, wrong
 
 
-def _number(cell: Any) -> float | None:
+def _number(cell: Any, decimal: str | None) -> float | None:
     """Read a number: NaN if it is missing, None if the cell is something else."""
     if isinstance(cell, str):
         text = cell.strip()
@@ -131,8 +135,9 @@ def _number(cell: Any) -> float | None:
             return math.nan
         if text.lower() in _TRUTHS:
             return _TRUTHS[text.lower()]
-        if formatted := _FORMATTED.fullmatch(text):
-            text = formatted[1] + formatted[2].replace(",", "")
+        # Most are plain digits with or without a point, which only tell something else where commas are decimal signs.
+        if decimal == "," or not text.replace(".", "", 1).isdigit():
+            text = plain_number(text, decimal) or text
         if not text.isascii() or "_" in text:
             return None
         cell = text
@@ -236,8 +241,10 @@ def _python_list(text: str) -> Any:
 
 
 def parse_list(text: str) -> list[Any] | None:
-    """Read a list of plain values, written as JSON or as Python writes it; None if the text is something else."""
+    """Read a list of plain values, written as JSON, as Python writes it, or ``<a><b>``; None if the text is another."""
     stripped = text.strip()
+    if stripped.startswith("<") and _ANGLES.fullmatch(stripped):
+        return [item.strip() for item in stripped[1:-1].replace("<", ">").split(">") if item.strip()]
     if not (stripped.startswith("[") and stripped.endswith("]")):
         return None
     try:

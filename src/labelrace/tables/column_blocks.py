@@ -24,7 +24,7 @@ from labelrace.tables.cells import (
     filled,
     parse_list,
 )
-from labelrace.tables.column_kinds import SEPARATORS, Column
+from labelrace.tables.column_kinds import SEPARATORS, Column, date_pattern
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
 from labelrace.typing import Array, FloatArray, SparseMatrix
@@ -58,7 +58,7 @@ class Block(NamedTuple):
     matrix: SparseMatrix
     hashes: Hashes
     names: list[str]
-    is_text: bool = False  # whether it holds counts of words, which are weighted and scaled to length one
+    words: list[str] | None = None  # of a text: its matrix has counts of words, to be weighted and scaled to length one
     min_rows: int = 1  # in how many rows its words must have been to get a column of the matrix
 
 
@@ -73,7 +73,7 @@ def make_block(column: Column, cells: Cells, moments: Moments) -> tuple[Block, l
 def _text(column: Column, cells: Cells) -> tuple[Block, list[int]]:
     counts, words = count_words(as_texts(cells), is_html=column.is_html)
     names = [f"{column.name}: {word[:_LONGEST_NAME]}" for word in words]
-    block = Block(counts, hash_names(column.name, words), names, True, 1 if column.is_short else _MIN_ROWS)
+    block = Block(counts, hash_names(column.name, words), names, words, 1 if column.is_short else _MIN_ROWS)
     return block, _nested(cells)
 
 
@@ -95,6 +95,13 @@ def _list(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 
 def _date(column: Column, cells: Cells) -> tuple[Block, list[int]]:
     dates, wrong = as_dates(cells, column.pattern)
+    if wrong:
+        # Another program may write dates in another way.
+        pattern = date_pattern([cells[row] for row in wrong])
+        if pattern is not None:
+            others, wrong = as_dates(cells, pattern)
+            dates = np.where(np.isnat(dates), others, dates)
+            wrong = [row for row in wrong if np.isnat(dates[row])]
     days = dates.astype("datetime64[D]")
     # Day 0 was a Thursday.
     weekdays, months = (days.astype(np.int64) + 3) % 7, days.astype("datetime64[M]").astype(np.int64) % 12 + 1
@@ -115,7 +122,7 @@ def _of_values(column: Column, matrix: SparseMatrix, values: list[str]) -> Block
 
 def _number(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
     """Scale numbers by the moments so far; whether a number is missing is a second feature."""
-    numbers, wrong = as_numbers(cells)
+    numbers, wrong = as_numbers(cells, column.decimal)
     spread = np.sqrt(moments.square / moments.n) if moments.n else 0.0
     scaled = np.zeros(len(numbers))
     is_missing = np.isnan(numbers)
@@ -128,9 +135,9 @@ def _number(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list
     return Block(matrix, hash_names(f"{column.name}#", names), [column.name + name for name in names]), wrong
 
 
-def add_moments(moments: Moments, cells: Cells) -> Moments:
+def add_moments(moments: Moments, cells: Cells, decimal: str | None = None) -> Moments:
     """Add the numbers of a batch to the moments of a column."""
-    numbers, _ = as_numbers(cells)
+    numbers, _ = as_numbers(cells, decimal)
     # Larger numbers would overflow when squared.
     numbers = np.clip(numbers[~np.isnan(numbers)], -1e100, 1e100)
     if not len(numbers):
@@ -178,10 +185,21 @@ def encode_block(column: Column, cells: Cells, encoder: Encoder) -> Block:
             f"The encoder of the column {column.name!r} must give {column.width} numbers for a text, as it did when "
             f"they were learned, got {array.shape[1]}: give that encoder, or call fit to start over."
         )
+    digest = getattr(encoder, "digest", "")
+    if column.width and digest != column.embedding:
+        raise ValueError(
+            f"The embedding model of the column {column.name!r} must be the one that was learned with, got another: "
+            "give that one, or call fit to start over."
+        )
     lengths = np.linalg.norm(array, axis=1, keepdims=True)
-    names = [str(i) for i in range(array.shape[1])]
+    names = [f"{column.name}[{number}]" for number in range(array.shape[1])]
     matrix = scipy.sparse.csr_array(array / np.where(lengths > 0, lengths, 1.0))
-    return Block(matrix, hash_names(f"{column.name}[]", names), [f"{column.name}[{name}]" for name in names])
+    return Block(matrix, encoder_hashes(column.name, array.shape[1]), names)
+
+
+def encoder_hashes(name: str, width: int) -> Hashes:
+    """Return the hashes of the numbers that the encoder of a column gives."""
+    return hash_names(f"{name}[]", list(map(str, range(width))))
 
 
 def finish_block(block: Block, columns: Array, rows_before: FloatArray, n_before: float) -> SparseMatrix:
@@ -192,7 +210,7 @@ def finish_block(block: Block, columns: Array, rows_before: FloatArray, n_before
     """
     matrix, has_column = block.matrix, columns >= 0
     values = matrix.data
-    if block.is_text:
+    if block.words is not None:
         weights = np.sqrt(1.0 + np.maximum(np.log((1.0 + n_before) / (1.0 + rows_before)), 0.0))
         values = (1.0 + np.log(values)) * weights[matrix.indices]
         n_words = np.diff(matrix.indptr)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.tables.cells import COLLECTIONS, Cells, as_dates, as_numbers, as_texts, filled, parse_date, parse_list
+from labelrace.tables.numbers import find_decimal
 from labelrace.tables.text import MAX_CHARACTERS, looks_like_html
 
 # Kinds of columns that are not part of the matrix, and all kinds; `column_blocks` has what becomes of them.
@@ -31,6 +32,10 @@ KINDS_BY_PARAMETER = {
 # Names of identifiers: `id`, `user_id`, `Order No`, `userId`, `id_of_user`; but not `paid` or `idle`.
 _ID_NAME = re.compile(
     r"(?i:(^|[_\s.-])(id|ids|uid|uuid|guid|key|number|no|nr|#)$)|(?<=[a-z])(Id|ID)$|^(?i:id)([_\s.-]|$)|^id(?=[A-Z])"
+)
+# Names of texts.
+_TEXT_NAME = re.compile(
+    r"(?i)(^|[_\s.-])(subject|title|body|text|description|summary|message|comment|question|note|betreff|titel)s?$"
 )
 _CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")
 _TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
@@ -69,10 +74,14 @@ class Column(NamedTuple):
     separator: str | None = None  # what separates the values of a list that is written as text
     is_short: bool = False  # whether texts have few words, as titles do
     width: int = 0  # how many numbers the user's encoder gives for a text; 0 without an encoder
+    embedding: str = ""  # hash of the embedding model, if the encoder is one; see `labelrace.tables.embedding`
+    uses_encoder: bool = True  # False if texts are tagged better without the encoder; see `labelrace.tables.trial`
+    decimal: str | None = None  # the decimal sign of numbers that are written as text; None if it is not known yet
 
     def __str__(self) -> str:
-        if self.kind == "text" and self.is_html:
-            return "text (HTML, stripped)"
+        if self.kind == "text":
+            used = "with its encoder" if self.uses_encoder else "without its encoder, which does not help"
+            return "text" + (" (HTML, stripped)" if self.is_html else "") + (f", {used}" if self.width else "")
         if self.kind == "list" and self.separator:
             return f"list (separated by {self.separator!r})"
         what = {"identifier": "identifier, left out", "dropped": "left out", "empty": "empty so far"}
@@ -122,17 +131,19 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
         n_words = sum(len(text.split()) for text in texts)
         return column._replace(is_html=looks_like_html(texts), is_short=n_words <= _SHORT * len(texts))
     if kind == "date":
-        pattern = _date_pattern(sample) or "iso"
+        pattern = date_pattern(sample) or "iso"
         dates, _ = as_dates(sample, pattern)
         days = dates.astype("datetime64[D]")
         return column._replace(
             pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
         )
-    return with_separator(column, sample) if kind == "list" else column
+    return with_signs(column, sample)
 
 
-def with_separator(column: Column, cells: Cells) -> Column:
-    """Detect the separator of a column of lists, if it is not known yet, from the cells that are texts."""
+def with_signs(column: Column, cells: Cells) -> Column:
+    """Detect the separator of lists, or the decimal sign of numbers, if it is not known yet, from texts."""
+    if column.kind == "number" and column.decimal is None and isinstance(cells, list):
+        return column._replace(decimal=find_decimal(cells))
     if column.kind != "list" or column.separator is not None:
         return column
     return column._replace(separator=find_separator([cell for cell in cells if isinstance(cell, str)]))
@@ -152,9 +163,9 @@ def _kind(name: str, cells: Cells) -> str:
     texts = as_texts(cells)
     if {text.strip().lower() for text in texts} in (*_TRUTHS, *({one} for pair in _TRUTHS[:2] for one in pair)):
         return "boolean"
-    if all(issubclass(one, date) for one in types) or _date_pattern(cells) is not None:
+    if all(issubclass(one, date) for one in types) or date_pattern(cells) is not None:
         return "date"
-    numbers, wrong = as_numbers(cells)
+    numbers, wrong = as_numbers(cells, find_decimal(cells))
     has_codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
     if len(wrong) <= (1 - _MIN_SHARE) * len(cells) and not has_codes:
         is_number = ~np.isnan(numbers)
@@ -201,7 +212,9 @@ def _text_kind(name: str, texts: list[str]) -> str:
         return "list"
     if n_words >= 3 and (n_distinct > 0.05 * n or n < _ENOUGH):
         return "text"
-    if n_words >= 1.5 and n_distinct > 0.5 * n and n >= _ENOUGH:
+    # Of few rows that are all different, the name may tell: five subjects are texts, five cities are not.
+    are_different = n_distinct > 0.5 * n if n >= _ENOUGH else n_distinct == n
+    if are_different and (n_words >= (1.5 if n >= _ENOUGH else 2) or (n < _ENOUGH and _TEXT_NAME.search(name))):
         return "text"
     # Long texts without spaces, as in some scripts.
     if sum(map(len, texts)) / n > 40 and n_distinct > 0.5 * n:
@@ -209,7 +222,7 @@ def _text_kind(name: str, texts: list[str]) -> str:
     return "category"
 
 
-def _date_pattern(cells: Cells) -> str | None:
+def date_pattern(cells: Cells) -> str | None:
     """Detect the format of dates; None if the cells are not dates."""
     if isinstance(cells, np.ndarray):
         return "iso" if cells.dtype.kind == "M" else None

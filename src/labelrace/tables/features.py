@@ -15,9 +15,10 @@ from sklearn.utils import Tags
 
 from labelrace.base import parameters
 from labelrace.base.declared_parameters import DeclaredParameters
+from labelrace.base.events import LOGGER
 from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import MergeError
-from labelrace.tables import vocabulary
+from labelrace.tables import embedding, vocabulary
 from labelrace.tables.cells import Cells
 from labelrace.tables.column_blocks import (
     Block,
@@ -36,10 +37,12 @@ from labelrace.tables.column_kinds import (
     Column,
     check_overrides,
     column_of,
-    with_separator,
+    with_signs,
 )
+from labelrace.tables.name_matches import TextWords
 from labelrace.tables.read import Table, as_table
 from labelrace.tables.vocabulary import Keys, Vocabulary
+from labelrace.tables.write import WRITTEN
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
 
@@ -51,11 +54,25 @@ class FeatureState(NamedTuple):
     vocabulary: Vocabulary  # the columns of the matrix that words and values have
 
 
+class Rows(NamedTuple):
+    """The rows of a table as a model reads them, and the words of its texts."""
+
+    matrix: SparseMatrix
+    texts: tuple[TextWords, ...]
+
+    def take(self, rows: list[int]) -> Rows:
+        """Return some of the rows."""
+        if len(rows) == self.matrix.shape[0]:
+            return self
+        return Rows(self.matrix[rows], tuple(text._replace(counts=text.counts[rows]) for text in self.texts))
+
+
 class Update(NamedTuple):
     """What a further table changes."""
 
     state: FeatureState  # what is known after it
     matrix: SparseMatrix
+    texts: tuple[TextWords, ...]
     reused: IntArray  # columns that were taken from other words
     as_before: Callable[[], SparseMatrix]  # makes the matrix that `transform` makes before the table is learned
 
@@ -86,8 +103,9 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
                 f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
                 "other; say what it is (text=, category=, …), or let both start from one model."
             )
-        elif before.separator is None:
-            known[column.name] = before._replace(separator=column.separator)
+        else:
+            separator, decimal = before.separator or column.separator, before.decimal or column.decimal
+            known[column.name] = before._replace(separator=separator, decimal=decimal)
     moments = {
         name: merge_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
         for name in {**one.moments, **other.moments}
@@ -112,6 +130,9 @@ class ColumnParameters(DeclaredParameters):
     encoders : dict of callables by column, default=None
         Own encoders for text columns: from a list of texts to an array with a row for each. They are not saved with a
         tagger: give them to `labelrace.load` again.
+    embed : dict of folders by column, default=None
+        Embedding models for text columns: folders with ``model.onnx`` and ``tokenizer.json``. They are encoders, too.
+        A tagger notes which model it has learned with. They need the extra ``embed``.
     encoders_only : bool, default=False
         Whether columns with an encoder are represented by it alone, without their words.
     """
@@ -125,6 +146,7 @@ class ColumnParameters(DeclaredParameters):
     min_rows: int | None = None
     max_features: int = 2**18
     encoders: Mapping[str, Any] | None = None
+    embed: Mapping[str, Any] | None = None
     encoders_only: bool = False
 
 
@@ -200,14 +222,14 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         parameters.check_whole("max_features", self.max_features, 1)
         table = self._checked_table(X, state)
         if state is None:
-            state = self._detect_columns(table)
+            state = self.detect_columns(table)
         columns = tuple(
-            column_of(column.name, cells) if column.kind == "empty" else with_separator(column, cells)
+            column_of(column.name, cells) if column.kind == "empty" else with_signs(column, cells)
             for column, cells in ((column, _cells(table, column)) for column in state.columns)
         )
         moments = {
-            name: add_moments(state.moments.get(name, Moments()), table.columns[name])
-            for name in (column.name for column in columns if column.kind == "number")
+            name: add_moments(state.moments.get(name, Moments()), table.columns[name], decimal)
+            for name, decimal in ((column.name, column.decimal) for column in columns if column.kind == "number")
             if name in table.columns
         }
         # Numbers are scaled by the moments before, or by their own in the first batch.
@@ -215,7 +237,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         by_encoders = self._encode_columns(columns, table)
         blocks = self._blocks(columns, scales, table, by_encoders)
         columns = tuple(
-            column._replace(width=by_encoders[column.name].matrix.shape[1]) if column.name in by_encoders else column
+            self._with_encoder(column, by_encoders[column.name]) if column.name in by_encoders else column
             for column in columns
         )
         keys = _keys(blocks, self.min_rows)
@@ -228,20 +250,22 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             if not any(is_new) and all(state.moments.get(name) == scale for name, scale in scales.items()):
                 return _known_words(blocks, state.vocabulary, table.n_rows)
             old = tuple(one if new else two for one, two, new in zip(state.columns, columns, is_new, strict=True))
-            return self._transform(state._replace(columns=old), table)
+            return self._read(state._replace(columns=old), table).matrix
 
-        return Update(FeatureState(columns, {**state.moments, **moments}, known), matrix, reused, as_before)
+        after = FeatureState(columns, {**state.moments, **moments}, known)
+        return Update(after, matrix, _texts(blocks), reused, as_before)
 
-    def _detect_columns(self, table: Table) -> FeatureState:
+    def detect_columns(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
         lists = {name: getattr(self, name) for name in KINDS_BY_PARAMETER}
-        given = dict.fromkeys(self.encoders or (), "encoders") | check_overrides(lists)
+        given = dict.fromkeys(self.encoders or (), "encoders") | dict.fromkeys(self.embed or (), "embed")
+        given |= check_overrides(lists)
         if unknown := sorted(given.keys() - table.columns.keys()):
             raise ValueError(
                 f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: "
                 f"{quoted_list(table.columns, 20)}."
             )
-        kinds = {**KINDS_BY_PARAMETER, "encoders": "text"}
+        kinds = {**KINDS_BY_PARAMETER, "encoders": "text", "embed": "text"}
         columns = [column_of(name, cells, kinds.get(given.get(name, ""))) for name, cells in table.columns.items()]
         return FeatureState(tuple(columns), {}, vocabulary.empty())
 
@@ -259,20 +283,41 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         -------
         (n, m) sparse array in compressed rows
         """
-        return self._transform(self.state, self._checked_table(X, self.state))
+        return self.read(X).matrix
 
-    def _transform(self, state: FeatureState, table: Table) -> SparseMatrix:
+    def read(self, X: Any) -> Rows:
+        """Turn a table into a matrix, as `transform` does, and into the words of its texts."""
+        return self._read(self.state, self._checked_table(X, self.state))
+
+    def _read(self, state: FeatureState, table: Table) -> Rows:
         blocks = self._blocks(state.columns, state.moments, table, self._encode_columns(state.columns, table))
-        return _known_words(blocks, state.vocabulary, table.n_rows)
+        return Rows(_known_words(blocks, state.vocabulary, table.n_rows), _texts(blocks))
 
     def _encode_columns(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
         """Return the blocks of the columns that have an encoder."""
-        encoders = self.encoders or {}
+        named = {*(self.encoders or ()), *(self.embed or ())}
         return {
-            column.name: encode_block(column, _cells(table, column), encoders[column.name])
+            column.name: encode_block(column, _cells(table, column), self._encoder(column.name))
             for column in columns
-            if column.name in encoders and column.kind not in LEFT_OUT
+            if column.name in named and column.uses_encoder and column.kind not in LEFT_OUT
         }
+
+    def _encoder(self, name: str) -> Any:
+        """Return the encoder of a column; that of a folder is opened once."""
+        own, folders = self.encoders or {}, self.embed or {}
+        if name in own and name in folders:
+            raise ValueError(f"The column {name!r} must have one encoder, got one in encoders= and one in embed=.")
+        if name in own:
+            return own[name]
+        opened: dict[Any, Any] = self.__dict__.setdefault("_opened", {})
+        if folders[name] not in opened:
+            opened[folders[name]] = embedding.open_folder(folders[name])
+        return opened[folders[name]]
+
+    def _with_encoder(self, column: Column, block: Block) -> Column:
+        """Note what the encoder of a column has given."""
+        digest = getattr(self._encoder(column.name), "digest", "")
+        return column._replace(width=block.matrix.shape[1], embedding=digest)
 
     def _blocks(
         self,
@@ -309,17 +354,19 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
                 f"X must have some of the columns that were learned, {quoted_list(used)}, got "
                 f"{quoted_list(table.columns)}: give them their names."
             )
-        new, absent = [name for name in table.columns if name not in known], [n for n in used if n not in table.columns]
+        new = [name for name in table.columns if name not in known and name not in WRITTEN]
+        absent = [name for name in used if name not in table.columns]
         if new:
             self._say(f"Columns that are new are ignored: {quoted_list(new)}.")
         if absent:
             self._say(f"Columns are not there, and their cells count as missing: {quoted_list(absent)}.")
 
     def _say(self, text: str) -> None:
-        """Warn, once for each text."""
+        """Warn, once for each text, and log it."""
         said: set[str] = self.__dict__.setdefault("_said", set())
         if text not in said:
             said.add(text)
+            LOGGER.warning(text)
             warnings.warn(text, UserWarning, stacklevel=2)
 
     def _checked_table(self, X: Any, state: FeatureState | None) -> Table:
@@ -390,6 +437,11 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
 def _cells(table: Table, column: Column) -> Cells:
     """Return the cells of a column; all are missing if the table lacks it."""
     return table.columns.get(column.name, [None] * table.n_rows)
+
+
+def _texts(blocks: list[Block]) -> tuple[TextWords, ...]:
+    """Return the words of the blocks that are texts."""
+    return tuple(TextWords(b.matrix, b.words, b.min_rows == 1, b.hashes) for b in blocks if b.words is not None)
 
 
 def _keys(blocks: list[Block], min_rows: int | None) -> Keys:

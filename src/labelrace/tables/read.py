@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelrace.base.parameters import repeated
+from labelrace.base.formulas import GUARDED, unescape_formula
+from labelrace.base.parameters import quoted_list, repeated
+from labelrace.exceptions import DataFormatError
+from labelrace.streams.excel import ExcelFile
 from labelrace.streams.jsonl import JsonFile, check_object, unique_keys
 from labelrace.streams.lines import chunked
-from labelrace.streams.table_files import CsvFile
-from labelrace.streams.table_sources import TextRows, open_table, read_text
+from labelrace.streams.table_files import CsvFile, OnBadRow, name_columns
+from labelrace.streams.table_sources import Reading, TextRows, open_table, read_text
 from labelrace.tables.cells import Cells
 from labelrace.typing import Array
 
@@ -25,16 +29,19 @@ _EXACT = 2**53
 
 
 class Table(NamedTuple):
-    """Columns of cells by name, all of the same length; ``has_names`` is whether the user gave the names."""
+    """Columns of cells by name, all of the same length."""
 
     columns: dict[str, Cells]
     n_rows: int
-    has_names: bool = True
+    has_names: bool = True  # whether the user gave the names
+    arrow: Any = None  # the Arrow table that it was made of, if any: its cells are to be written as they were
 
     def slice(self, start: int, stop: int) -> Table:
         """Return the rows from `start` up to `stop`."""
         columns = {name: cells[start:stop] for name, cells in self.columns.items()}
-        return Table(columns, max(0, min(stop, self.n_rows) - start), self.has_names)
+        n_rows = max(0, min(stop, self.n_rows) - start)
+        arrow = None if self.arrow is None else self.arrow.slice(start, n_rows)
+        return Table(columns, n_rows, self.has_names, arrow)
 
     def take(self, rows: Iterable[int]) -> Table:
         """Return the rows with the given numbers."""
@@ -81,7 +88,7 @@ def as_table(X: Any) -> Table:
     Examples
     --------
     >>> as_table([{"title": "Poached eggs", "price": 3}, {"title": None}])
-    Table(columns={'title': ['Poached eggs', None], 'price': [3, None]}, n_rows=2, has_names=True)
+    Table(columns={'title': ['Poached eggs', None], 'price': [3, None]}, n_rows=2, has_names=True, arrow=None)
     """
     if isinstance(X, Table):
         return X
@@ -103,7 +110,7 @@ def as_table(X: Any) -> Table:
     if isinstance(X, (pa.Table, pa.RecordBatch)):
         _check_names(X.schema.names)
         pairs = zip(X.schema.names, X.columns, strict=True)
-        return Table({name: _cells(column) for name, column in pairs}, X.num_rows)
+        return Table({name: _cells(column) for name, column in pairs}, X.num_rows, arrow=X)
     if isinstance(X, (list, tuple)) and all(isinstance(row, Mapping) for row in X):
         names = list(dict.fromkeys(name for row in X for name in row))
         _check_names(names)
@@ -183,11 +190,12 @@ def _cell(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
-    r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
+def file_tables(path: str | Path, size: int, reading: Reading | str | None = None) -> Iterator[Table]:
+    r"""Yield the rows of a CSV, TSV, Excel, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
 
     Cells of CSV are texts: `labelrace.tables.column_kinds` decides what they mean, for a whole column. A ``.json`` file
-    holds an object, or a list of them, and is read as a whole.
+    holds an object, or a list of them, and is read as a whole. Of a file with a header alone, one table without rows is
+    yielded. ``reading`` says how files are read that do not show it; a text is the delimiter of CSV.
 
     Examples
     --------
@@ -202,14 +210,57 @@ def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> It
     if path.suffix.lower() == ".json":
         yield from table_batches(_json_rows(path), size)
         return
-    file = open_table(path, delimiter)
+    file = open_table(path, reading if isinstance(reading, Reading) else Reading(reading))
     if isinstance(file, JsonFile):
         for _, rows in file.objects(size):
             yield as_table(rows)
         return
-    types = dict.fromkeys(file.names, pa.string()) if isinstance(file, CsvFile) else None
-    for rows in _resized((batch.rows for batch in file.batches(size, types)), size):
-        yield as_table(rows)
+    parts: Iterable[Any]
+    if isinstance(file, ExcelFile):
+        # A sheet may come from a CSV file whose texts were guarded.
+        names, unnamed = file.names, file.unnamed
+        parts = ([_unguarded_row(row) for row in rows] for _, rows in file.objects(size))
+    elif isinstance(file, CsvFile):
+        names, unnamed = list(map(unescape_formula, file.names)), file.unnamed
+        texts = dict.fromkeys(file.names, pa.string())
+        parts = map(_unguarded, _resized((batch.rows for batch in file.batches(size, texts)), size))
+    else:
+        names, unnamed, parts = file.schema.names, [], _resized((batch.rows for batch in file.batches(size)), size)
+    yield from _or_header(map(as_table, parts), names, unnamed, str(path))
+
+
+def _unguarded_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: unescape_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+
+
+def _unguarded(rows: Any) -> Any:
+    """Take the quotes off that guard texts of a CSV file from being computed."""
+    columns = [
+        pc.replace_substring_regex(column, GUARDED, r"\1") if pc.any(pc.starts_with(column, "'")).as_py() else column
+        for column in rows.columns
+    ]
+    return pa.table(columns, names=list(map(unescape_formula, rows.schema.names)))
+
+
+def _or_header(tables: Iterator[Table], names: Sequence[str], unnamed: Sequence[str], path: str) -> Iterator[Table]:
+    """Yield tables without their empty columns that have no name; a table without rows if there are none."""
+    n_rows = 0
+    for table in tables:
+        n_rows += table.n_rows
+        filled = [name for name in unnamed if any(cell is not None for cell in table.columns[name])]
+        empty = [name for name in unnamed if name not in filled]
+        if filled:
+            _say(f"{path}: columns without a name are called by their place: {quoted_list(filled)}.")
+        if empty:
+            _say(f"{path}: empty columns without a name are left out: {quoted_list(empty)}.")
+        yield table.drop(empty) if empty else table
+    if not n_rows:
+        yield Table({name: [] for name in names if name not in unnamed}, 0)
+
+
+def _say(text: str) -> None:
+    """Warn; once for each text, by the filter that Python has by default."""
+    warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _resized(parts: Iterable[Any], size: int) -> Iterator[Any]:
@@ -248,31 +299,45 @@ def _json_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterator[Table]:
+def text_tables(lines: Iterable[str], size: int, reading: Reading | str | None = None) -> Iterator[Table]:
     """Yield the rows of standard input, `size` at a time: CSV with a header, or a JSON object on each line."""
-    yield from map(as_table, chunked(_named_rows(read_text(lines, delimiter)), size))
+    given = reading if isinstance(reading, Reading) else Reading(reading)
+    if given.encoding is not None or given.sheet is not None:
+        raise ValueError("An encoding or a sheet is for files: standard input must be UTF-8, without them.")
+    text, names, unnamed = read_text(lines, given.delimiter, given.on_bad_row), list[str](), list[str]()
+    rows = map(as_table, chunked(_named_rows(text, names, unnamed, given.on_bad_row), size))
+    for number, table in enumerate(_or_header(rows, names, unnamed, "standard input")):
+        if number or table.n_rows or names:
+            yield table
 
 
-def _named_rows(text: TextRows) -> Iterator[dict[str, Any]]:
-    """Yield the cells of each row by the names of their columns."""
-    names: list[str] | None = None
+def _named_rows(
+    text: TextRows, names: list[str], unnamed: list[str], on_bad_row: OnBadRow | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the cells of each row by the names of their columns, which are added to the lists."""
     for location, cells in text.rows:
-        if text.is_json:
-            yield check_object(cells, location)
-        elif names is None:
-            names = cells
-            if twice := repeated(names):
-                raise location.error(f"two columns are called {twice[0]!r}; rename one of them")
-        elif len(cells) != len(names):
-            raise location.error(f"the row has {len(cells)} cells, but the header has {len(names)} columns")
-        else:
-            yield {name: cell or None for name, cell in zip(names, cells, strict=True)}
+        try:
+            if text.is_json:
+                yield check_object(cells, location)
+            elif not names:
+                names += name_columns(list(map(unescape_formula, cells)))[0]
+                unnamed += name_columns(cells)[1]
+            elif len(cells) != len(names):
+                raise location.error(f"the row has {len(cells)} cells, but the header has {len(names)} columns")
+            else:
+                yield {name: unescape_formula(cell) or None for name, cell in zip(names, cells, strict=True)}
+        except DataFormatError as error:
+            if on_bad_row is None:
+                raise
+            on_bad_row(error)
+        if twice := repeated(names):
+            raise location.error(f"two columns are called {twice[0]!r}; rename one of them")
 
 
-def table_batches(X: Any, size: int, delimiter: str | None = None) -> Iterator[Table]:
+def table_batches(X: Any, size: int, reading: Reading | str | None = None) -> Iterator[Table]:
     """Yield the rows of a table or a file, `size` at a time."""
     if isinstance(X, (str, Path)):
-        yield from file_tables(X, size, delimiter)
+        yield from file_tables(X, size, reading)
         return
     table = as_table(X)
     for start in range(0, table.n_rows, size):

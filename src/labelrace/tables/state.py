@@ -1,26 +1,26 @@
-"""What a tagger has learned, as values, which predict and explain tags, count rows, and rename and merge tags."""
+"""What a tagger knows of its tags, as values: how often they occurred and were predicted, and what they are called."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.tables.cells import as_name
-from labelrace.tables.features import FeatureState, TableFeatures
-from labelrace.typing import SparseMatrix
+from labelrace.tables.features import FeatureState
+from labelrace.tables.known_rows import KnownRows, Met, hash_tags
+from labelrace.tables.suggestions import Suggestions
+from labelrace.tables.tag_details import TagDetails
 
 # The tags of each row; None if the row has none.
 TagSets: TypeAlias = list[set[str] | None]
 
 # A row without tags may mean that its tags are not known, or that no tag applies.
 UNTAGGED = ("unknown", "none")
+# Number of rows from which it is said that each has one tag.
+ENOUGH = 100
 # Number of different sets of tags that are counted.
 MAX_SETS = 2**16
-# Number of tags to explain if none is predicted.
-_EXPLAINED = 3
 
 
 class TagCounts(NamedTuple):
@@ -34,6 +34,14 @@ class TagCounts(NamedTuple):
     predicted: int = 0  # of these rows, those for which it was predicted
     right: int = 0  # of these rows, those for which it was predicted correctly
 
+    def precision(self) -> float:
+        """Compute the share of the predictions that were right; 0 if there was none."""
+        return self.right / self.predicted if self.predicted else 0.0
+
+    def recall(self) -> float:
+        """Compute the share of the rows with the tag for which it was predicted; 0 if there was none."""
+        return self.right / self.tested if self.tested else 0.0
+
     def f1(self) -> float:
         """Compute the F1; 0 if the tag neither occurred nor was predicted."""
         return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
@@ -41,6 +49,10 @@ class TagCounts(NamedTuple):
     def plus(self, other: TagCounts) -> TagCounts:
         """Return the sum of both."""
         return TagCounts(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def minus(self, other: TagCounts) -> TagCounts:
+        """Return the difference of both."""
+        return TagCounts(*(one - two for one, two in zip(self, other, strict=True)))
 
 
 class TagNames(NamedTuple):
@@ -111,15 +123,17 @@ class TaggerState(NamedTuple):
     n_tested: int = 0  # rows predicted before they were learned
     sum_f1: float = 0.0  # sum of the F1 of these rows
     together: Mapping[tuple[str, ...], int] = {}  # rows learned with each set of several tags, which are in order
+    details: Mapping[str, TagDetails] = {}  # synonyms, descriptions and parents of tags, also of such without rows
+    suggestions: Suggestions = Suggestions()  # how names are used, and how far suggestions can be trusted
+    starts: frozenset[str] = frozenset()  # hashes of the first rows learned, here and in taggers that were merged
+    first: Any = None  # the first rows, while they are too few to tell what columns are; see `first_rows`
+    known_rows: KnownRows = KnownRows()  # the rows that were learned last
+    n_known: int = 0  # rows that were skipped, as they had been learned with the same tags
+    n_corrections: int = 0  # of the rows learned, those that had been learned with other tags
 
     def add_tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
         """Count how well rows were predicted, and return the new state."""
-        counts = dict(self.counts)
-        for one, two in zip(true, predicted, strict=True):
-            # In order, as that of a set differs from run to run.
-            for tag in sorted(one | two):
-                added = TagCounts(0, tag in one, tag in two, tag in one and tag in two)
-                counts[tag] = counts.get(tag, TagCounts()).plus(added)
+        counts = count_tested(self.counts, zip(true, predicted, strict=True))
         sum_f1 = self.sum_f1 + sum(f1(one, two) for one, two in zip(true, predicted, strict=True))
         return self._replace(counts=counts, n_tested=self.n_tested + len(true), sum_f1=sum_f1)
 
@@ -132,12 +146,47 @@ class TaggerState(NamedTuple):
         together = add_sets(self.together, ((tags, 1) for tags in sets))
         return self._replace(counts=counts, n_rows=self.n_rows + len(true), together=together)
 
+    def add_met(self, met: Met) -> TaggerState:
+        """Count the rows of a batch that had been learned before, and return the new state."""
+        return self._replace(
+            known_rows=met.rows,
+            n_known=self.n_known + int(met.is_known.sum()),
+            n_corrections=self.n_corrections + int(met.is_correction.sum()),
+        )
+
+    def counted_since(self, before: TaggerState | None) -> TaggerState:
+        """Return the state with what was counted after an earlier one; None is before the first row."""
+        if before is None:
+            return self
+        counts = {tag: count.minus(before.counts.get(tag, TagCounts())) for tag, count in self.counts.items()}
+        names = ("n_rows", "n_tested", "sum_f1", "n_known", "n_corrections")
+        numbers: Any = {name: getattr(self, name) - getattr(before, name) for name in names}
+        return self._replace(counts=counts, **numbers)
+
+    def add_tags(self, details: Mapping[str, TagDetails]) -> TaggerState:
+        """Return the state with further tags, or with more that is known of them."""
+        names = self.names
+        current = {names.aliases.get(tag, tag): one for tag, one in details.items()}
+        retired = names.retired.difference(current)
+        counts = {**self.counts, **{tag: TagCounts() for tag in current if tag not in self.counts}}
+        details = {**self.details, **current}
+        return self._replace(details=details, counts=counts, names=names._replace(retired=retired))
+
     def quality(self) -> dict[str, float]:
         """Return the number of rows that were tested, their example F1 and their micro F1."""
         if not self.n_tested:
             return {"rows": 0, "example_f1": float("nan"), "micro_f1": float("nan")}
         micro_f1 = reduce(TagCounts.plus, self.counts.values(), TagCounts()).f1()
         return {"rows": self.n_tested, "example_f1": self.sum_f1 / self.n_tested, "micro_f1": micro_f1}
+
+    def all_names(self) -> list[str]:
+        """Return all names of tags, also those that are no longer used."""
+        return [*self.counts, *self.details, *self.names.aliases, *self.names.retired]
+
+    def has_one_tag_a_row(self) -> bool:
+        """Return whether all rows had exactly one tag, of enough rows to say so."""
+        n_tags = sum(counts.rows for counts in self.counts.values())
+        return self.n_rows >= ENOUGH and not self.together and n_tags == self.n_rows
 
     def check_tags(self, tags: Iterable[str]) -> list[str]:
         """Return the tags as a list; raise ValueError if one is not known."""
@@ -153,6 +202,8 @@ class TaggerState(NamedTuple):
         """Return the state with new names for tags."""
         if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
             raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
+        if "" in names.values():
+            raise ValueError("names must be texts with at least one letter, got an empty one: use drop_labels.")
         unknown = [old for old in names if old not in self.counts]
         if unknown:
             raise ValueError(f"names must be of tags that the tagger knows, got {unknown[0]!r}.")
@@ -163,7 +214,8 @@ class TaggerState(NamedTuple):
         for old, new in names.items():
             changed = changed.with_alias(old, new)
             counts[new] = counts.pop(old)
-        return self._replace(names=changed, counts=counts)._with_current_sets()
+        details = {names.get(tag, tag): one for tag, one in self.details.items()}
+        return self._replace(names=changed, counts=counts, details=details)._with_current_sets()
 
     def merge_tags(self, tags: Iterable[str], into: str) -> TaggerState:
         """Return the state with tags merged into another one."""
@@ -174,105 +226,24 @@ class TaggerState(NamedTuple):
         # Rows that have several of the tags were counted for each.
         n_again = sum(n * max(0, len(merged.intersection(tags)) - 1) for tags, n in self.together.items())
         counts[into] = counts[into]._replace(rows=counts[into].rows - n_again)
-        return self._replace(names=changed, counts=counts)._with_current_sets()
+        details = {tag: one for tag, one in self.details.items() if tag not in merged or tag == into}
+        return self._replace(names=changed, counts=counts, details=details)._with_current_sets()
 
     def drop_tags(self, tags: Iterable[str]) -> TaggerState:
         """Return the state without some tags, which are ignored from now on."""
         retired = set(tags)
         counts = {tag: number for tag, number in self.counts.items() if tag not in retired}
         names = self.names._replace(retired=self.names.retired | retired)
-        return self._replace(names=names, counts=counts)._with_current_sets()
+        details = {tag: one for tag, one in self.details.items() if tag not in retired}
+        return self._replace(names=names, counts=counts, details=details)._with_current_sets()
 
     def _with_current_sets(self) -> TaggerState:
         """Return the state with the current names of tags in the sets, too."""
         current = ((tuple(sorted(self.names.current(tags))), n) for tags, n in self.together.items())
-        return self._replace(together=add_sets({}, current))
-
-
-class Known(NamedTuple):
-    """Everything a tagger has learned, as one value: the state and the model, which are never modified.
-
-    ``features`` is the transformer of tables with the features of that state.
-    """
-
-    state: TaggerState
-    model: Any
-    features: TableFeatures
-
-    def predict(self, rows: SparseMatrix) -> list[set[str]]:
-        """Predict tags, with their current names."""
-        return [self.state.names.current(tags) for tags in self.model.predict_labels(rows)]
-
-    def predict_top(self, rows: SparseMatrix, k: int) -> list[list[tuple[str, float]]]:
-        """Return the most likely tags of each row with their probabilities."""
-        names = self.state.names
-        n_more = len(names.aliases) + len(names.retired)
-        return [names.of_likely(row)[:k] for row in self.model.predict_top(rows, k + n_more)]
-
-    def predict_scored(self, rows: SparseMatrix) -> list[dict[str, float]]:
-        """Predict tags with their probabilities, most likely first."""
-        predicted, n_tags = self.model.predict_labels(rows), len(self.model.label_names_)
-        k = max([1, *map(len, predicted)])
-        ranked = self.model.predict_top(rows, k)
-        # Tags have thresholds of their own, so a predicted one may be less likely than one that is not predicted.
-        while k < n_tags and any(tags - dict(row).keys() for tags, row in zip(predicted, ranked, strict=True)):
-            k = min(2 * k, n_tags)
-            ranked = self.model.predict_top(rows, k)
-        pairs = ([pair for pair in row if pair[0] in tags] for tags, row in zip(predicted, ranked, strict=True))
-        return [dict(self.state.names.of_likely(row)) for row in pairs]
-
-    def explain(
-        self, row: SparseMatrix, tags: Iterable[str] | None, n_words: int
-    ) -> dict[str, list[tuple[str, float]]]:
-        """Return the words and values that contribute to tags: the given, else the predicted, else the most likely."""
-        own_labels = list(self.model.label_names_)
-        if tags is None:
-            tags = sorted(self.predict(row)[0]) or [tag for tag, _ in self.predict_top(row, _EXPLAINED)[0]]
-        names, words = self.state.names, self.state.features.vocabulary.names
-        explained = {}
-        for tag in map(as_name, tags):
-            labels = [label for label in own_labels if names.current([label]) == {tag}]
-            if not labels:
-                raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
-            explanation = max(self.model.explain(row, labels, n_words), key=lambda one: one.score)
-            explained[tag] = [(words[column], amount) for column, amount in explanation.features]
-        return explained
-
-    def rename_tags(self, names: Mapping[str, str]) -> Known:
-        """Rename tags, also in the model."""
-        state, model, taken = self.state, copy.copy(self.model), list[str]()
-        labels = set(model.label_names_)
-        if isinstance(names, Mapping) and all(isinstance(name, str) for name in (*names, *names.values())):
-            names = {as_name(old): as_name(new) for old, new in names.items()}
-            taken = sorted(labels.intersection(names.values()) - state.counts.keys())
-        # The label of a tag that was dropped, or merged into another one, gives way to the tag that gets its name. No
-        # row has a tag that begins with a space.
-        away = {name: next(new for i in count(1) if (new := " " * i + name) not in labels) for name in taken}
-        for name, new in away.items():
-            state = state._replace(names=state.names.with_label(name, new))
-        changed = state.rename_tags(names)
-        # Tags that others were merged into may have no label in the model.
-        model.rename_labels(away)
-        model.rename_labels({old: new for old, new in names.items() if old in labels})
-        return self._replace(state=changed, model=model)
-
-    def merge_tags(self, tags: Iterable[str], into: str) -> Known:
-        """Merge tags into one: one of them, another tag, or a new name."""
-        listed = self.state.check_tags(tags)
-        if not isinstance(into, str):
-            raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
-        into = as_name(into)
-        known = self if into in self.state.counts else self.rename_tags({listed[0]: into})
-        present = [tag for tag in listed if tag in known.state.counts]
-        return known._replace(state=known.state.merge_tags(present, into))
-
-    def translate_tags(self, names: TagNames) -> Known:
-        """Rename, merge and drop tags as another tagger did."""
-        known = self
-        for old, new in names.aliases.items():
-            if old in known.state.counts:
-                known = known.merge_tags([old], new)
-        return known._replace(state=known.state.drop_tags(names.retired))
+        # Rows are known by their current tags.
+        sets = [*self.together, *((tag,) for tag in (*self.names.aliases, *self.names.retired))]
+        rows = self.known_rows.with_tags(hash_tags(sets), hash_tags(map(self.names.current, sets)))
+        return self._replace(together=add_sets({}, current), known_rows=rows)
 
 
 def add_sets(sets: Mapping[tuple[str, ...], int], added: Iterable[tuple[tuple[str, ...], int]]) -> dict[Any, int]:
@@ -284,6 +255,17 @@ def add_sets(sets: Mapping[tuple[str, ...], int], added: Iterable[tuple[tuple[st
     if len(counts) > MAX_SETS:
         counts = dict(sorted(counts.items(), key=lambda pair: -pair[1])[: MAX_SETS // 2])
     return counts
+
+
+def count_tested(counts: Mapping[str, TagCounts], rows: Iterable[tuple[set[str], set[str]]]) -> dict[str, TagCounts]:
+    """Add the tags of rows, true and predicted ones, to what was counted."""
+    added = dict(counts)
+    for true, predicted in rows:
+        # In order, as that of a set differs from run to run.
+        for tag in sorted(true | predicted):
+            one = TagCounts(0, tag in true, tag in predicted, tag in true and tag in predicted)
+            added[tag] = added.get(tag, TagCounts()).plus(one)
+    return added
 
 
 def f1(true: set[str], predicted: set[str]) -> float:

@@ -9,34 +9,37 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from inspect import signature
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
 
-from labelrace.base import model_file, parameters
+from labelrace.base import events, frames, model_file, parameters
 from labelrace.base.registry import make_model
-from labelrace.base.threads import Writable, one_at_a_time
+from labelrace.base.threads import one_at_a_time
 from labelrace.exceptions import MergeError
-from labelrace.tables import merge, tagger_file
-from labelrace.tables.column_kinds import Column
-from labelrace.tables.features import ColumnParameters, TableFeatures
+from labelrace.tables import known_rows, merge, tagger_file, trial
+from labelrace.tables.features import ColumnParameters, Rows, TableFeatures
+from labelrace.tables.known import Known, Suggestion, Wanted
+from labelrace.tables.learning import learn
+from labelrace.tables.pending import TableRows
 from labelrace.tables.read import Table, one_row, table_batches
-from labelrace.tables.state import UNTAGGED, Known, TagCounts, TaggerState, TagSets, f1
+from labelrace.tables.state import UNTAGGED, TaggerState, TagSets
+from labelrace.tables.tag_doubts import fold, say_doubts
+from labelrace.tables.tagger_attributes import TaggerAttributes
 from labelrace.tables.tags import tagged_batches, without_tags
 from labelrace.typing import Array, SparseMatrix
 
 
-class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
+class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore[misc]
     """Learn to tag the rows of tables, batch by batch, and continue training on later ones.
 
-    A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
-    lines, Parquet or Arrow. The kinds of its columns are detected from the first batch (see `columns_`); new tags and
-    words are learned as they appear.
+    A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV,
+    Excel, JSON lines, Parquet or Arrow. The kinds of its columns are detected from the first batch, or from the first
+    100 rows if it has fewer (see `columns_`); new tags and words are learned as they appear.
 
     A table of more than `batch_size` rows is learned batch by batch: after an error or an interrupt, each batch has
     been learned completely or not at all, and `n_rows_` is the number of rows learned. Other threads may predict
@@ -55,6 +58,22 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
     model : str or classifier, default="race"
         The name of a model, see `labelrace.model_names`, or an unfitted classifier of labelrace. It must accept new
         features and labels.
+    precision : float, default=None
+        Share of the given tags that is to be right, such as 0.9: only tags that have been right so often, on rows not
+        learned yet, are given. Rows without a tag are for people, see `suggest`. None for as many tags as rows have.
+    min_probability : float, default=0.0
+        Tags that are less likely are not given.
+    single : {"auto", True, False}, default="auto"
+        Whether one tag is predicted for each row, the most likely one; by default if all rows had one, of at least 100.
+        Not with `precision`.
+    fold_tags : bool, default=False
+        Whether tags that differ by case, spaces or composition only are one tag, in the spelling learned first.
+    vocabulary : dict, list, table or path, default=None
+        Tags that are known beforehand; see `add_labels`.
+    skip_known : bool, default=True
+        Whether rows that were learned before are noticed, the last 2²⁰ of them: with the same tags they are skipped,
+        with other tags they are learned as corrections, and not tested. A row is known by its identifier and its texts,
+        or by all its cells if it has one of both. See `n_known_` and `n_corrections_`.
     batch_size : int, default=500
         Number of rows that are learned at once; larger tables are split.
     random_state : int, default=None
@@ -68,8 +87,9 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
     ...     {"body": "The oven door is broken", "tags": "oven; door"},
     ...     {"body": "My toaster does not heat", "tags": "toaster; heat"},
     ...     {"body": "The toaster is broken", "tags": "toaster"},
-    ... ] * 10
-    >>> tagger = labelrace.Tagger(tags="tags", random_state=0).partial_fit(rows)
+    ... ]
+    >>> tickets = [{"number": number, **rows[number % 4]} for number in range(40)]
+    >>> tagger = labelrace.Tagger(tags="tags", random_state=0).partial_fit(tickets)
     >>> tagger.predict([{"body": "An oven"}, {"body": "A toaster"}])
     [{'oven'}, {'toaster'}]
     >>> tagger.explain({"body": "An oven"}, tags=["oven"])["oven"][0][0]
@@ -80,6 +100,12 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
     separator: str | None = None
     untagged: str = "unknown"
     model: Any = "race"
+    precision: float | None = None
+    min_probability: float = 0.0
+    single: Any = "auto"
+    fold_tags: bool = False
+    vocabulary: Any = None
+    skip_known: bool = True
     batch_size: int = 500
     random_state: Any = None
     _known: Known = field(init=False)
@@ -116,8 +142,12 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn a further table; see `fit`."""
         for batch in self.tagged_batches(X, y):
-            one_at_a_time(self._writers, self._learn, *batch)
+            self.learn_batch(*batch)
         return self
+
+    def learn_batch(self, table: Table, tags: TagSets, separator: str | None) -> None:
+        """Learn one of `tagged_batches`, completely or not at all."""
+        one_at_a_time(self._writers, self._learn, table, tags, separator)
 
     def prequential_fit(self, X: Any, y: Any = None) -> list[set[str]]:
         """Predict the rows of a table, batch by batch, each before it is learned; `quality_` is the quality so far.
@@ -138,43 +168,38 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return predicted
 
     def tagged_batches(
-        self, X: Any, y: Any = None, *, delimiter: str | None = None
+        self, X: Any, y: Any = None, *, reading: Any = None
     ) -> Iterator[tuple[Table, TagSets, str | None]]:
         """Yield the batches of a table without its tags, the tags, and their separator."""
         parameters.check_choice("untagged", self.untagged, UNTAGGED)
+        for name in ("fold_tags", "skip_known", "encoders_only"):
+            parameters.check_flag(name, getattr(self, name))
+        if not isinstance(self.separator, str | None) or self.separator == "":
+            raise ValueError(f"separator must be a text, or None to detect it, got {self.separator!r}.")
+        if y is None and self.tags is not None and not self.tags:
+            raise ValueError(f"tags must be the name of a column, or a list of columns, got {self.tags!r}.")
         parameters.check_whole("batch_size", self.batch_size, 1)
         separator = self.separator or (self._known.state.separator if self.is_fitted else None)
-        return tagged_batches(X, y, self.tags, separator, self.batch_size, delimiter)
+        for table, tags, found in tagged_batches(X, y, self.tags, separator, self.batch_size, reading):
+            yield table, fold(tags, self.state if self.is_fitted else None) if self.fold_tags else tags, found
 
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if asked to, predict it first."""
-        known = self._known if self.is_fitted else None
-        before = known and known.state
-        predicted = [set[str]() for _ in tags]
-        if before is None and not any(tags):
-            return predicted
-        features = known.features if known else self.new_features()
-        state, X, reused, as_before = features.update(before and before.features, table)
-        tested = before or TaggerState(state, separator)
-        tagged, truth = tested.names.tagged(tags, self.untagged)
-        if test and known is not None:
-            predicted = known.predict(as_before())
-            tested = known.state.add_tested(truth, [predicted[row] for row in tagged])
-        if tagged:
-            # What a model has learned is a value, so learning with a copy leaves the model unchanged.
-            model = copy.copy(known.model) if known else self._new_model()
-            if len(reused):
-                model.reset_features(reused)
-            model.partial_fit(X[tagged] if len(tagged) < len(tags) else X, truth)
-            after = tested.add_learned(truth)._replace(features=state, separator=separator)
-            self._known = Known(after, model, copy.copy(features).restore(state))
+        before = self._known if self.is_fitted else None
+        known, predicted = learn(self, before, table, tags, separator, self._wanted if test else None)
+        if known is not None and known is not before:
+            self._known = known
+            state = before.state if before else None
+            say_doubts(self.__dict__.setdefault("_said", set()), tags, state)
+            events.log_columns(state.features.columns if state else (), known.state.features.columns)
         return predicted
 
     def new_features(self) -> TableFeatures:
         """Return an unfitted transformer with the parameters of the tagger."""
         return TableFeatures(**{name: getattr(self, name) for name in signature(ColumnParameters).parameters})
 
-    def _new_model(self) -> Any:
+    def new_model(self) -> Any:
+        """Return a model that has learned nothing."""
         model = make_model(self.model) if isinstance(self.model, str) else clone(self.model)
         if not hasattr(model, "partial_fit") or not hasattr(model, "predict_labels"):
             raise ValueError(f"model must be one of labelrace's online classifiers, got {self.model!r}.")
@@ -197,9 +222,13 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         list of sets of str
         """
         known = self._checked_known()
-        return [tags for matrix in self._matrices(known, X) for tags in known.predict(matrix)]
+        return [tags for rows in self._rows(known, X) for tags in known.predict(rows, self._wanted)]
 
-    def predict_top(self, X: Any, k: int = 5) -> list[list[tuple[str, float]]]:
+    @overload
+    def predict_top(self, X: Any, k: int = 5, *, as_frame: Literal[False] = False) -> list[list[tuple[str, float]]]: ...
+    @overload
+    def predict_top(self, X: Any, k: int = 5, *, as_frame: bool) -> Any: ...
+    def predict_top(self, X: Any, k: int = 5, *, as_frame: bool = False) -> Any:
         """Return the most likely tags of each row with their probabilities, best first.
 
         Parameters
@@ -207,14 +236,17 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         X : table or path
         k : int, default=5
             Number of tags; all if there are fewer.
+        as_frame : bool, default=False
+            Whether to return a data frame, of polars if ``X`` is one of polars, otherwise of pandas.
 
         Returns
         -------
-        list of lists of (tag, probability)
+        list of lists of (tag, probability), or data frame with the columns row, rank, label and probability
         """
         parameters.check_whole("k", k, 1)
         known = self._checked_known()
-        return [row for matrix in self._matrices(known, X) for row in known.predict_top(matrix, k)]
+        top = [row for rows in self._rows(known, X) for row in known.predict_top(rows, k)]
+        return frames.top_frame(top, X) if as_frame else top
 
     def predict_proba(self, X: Any) -> list[dict[str, float]]:
         """Return the probabilities of all tags of each row; `predict_top` returns only the best.
@@ -228,26 +260,38 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         list of dicts from tag to probability
         """
         known = self._checked_known()
-        n_tags = len(known.model.label_names_)
-        return [dict(row) for matrix in self._matrices(known, X) for row in known.predict_top(matrix, n_tags)]
+        tops = (row for rows in self._rows(known, X) for row in known.predict_top(rows, len(known.tags)))
+        # Tags that no row has had yet have no place in the model.
+        return [dict(row) | dict.fromkeys(known.tags.keys() - dict(row).keys(), 0.0) for row in tops]
 
-    def predict_scored(self, X: Any) -> list[dict[str, float]]:
-        """Predict the tags of each row, with their probabilities.
+    @overload
+    def suggest(self, X: Any, *, as_frame: Literal[False] = False) -> list[Suggestion]: ...
+    @overload
+    def suggest(self, X: Any, *, as_frame: bool) -> Any: ...
+    def suggest(self, X: Any, *, as_frame: bool = False) -> Any:
+        """Suggest tags with their probabilities, and tell which rows a person should look at.
 
         Parameters
         ----------
         X : table or path
+        as_frame : bool, default=False
+            As for `predict_top`; the columns are row, tags, probabilities and review.
 
         Returns
         -------
-        list of dicts from tag to probability
-            Only the predicted tags, most likely first.
+        list of Suggestion, or data frame
+            Each with ``tags``, a dict from tag to probability, most likely first, and ``review``: true where no tag is
+            sure enough, or nothing in the row has been seen before.
         """
         known = self._checked_known()
-        return [row for matrix in self._matrices(known, X) for row in known.predict_scored(matrix)]
+        suggested = [one for rows in self._rows(known, X) for one in known.suggest(rows, self._wanted)]
+        return frames.suggestion_frame(suggested, X) if as_frame else suggested
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Compute the mean F1 of the rows, of their tags and the predicted tags.
+        """Compute the subset accuracy, as classifiers do: the share of rows whose tags are predicted exactly.
+
+        With many tags a row this is strict. `quality_` has the F1 of rows before they were learned, and
+        ``labelrace.measures.evaluate(tags, tagger.predict(table))`` other measures.
 
         Parameters
         ----------
@@ -258,18 +302,24 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        known, sums = self._checked_known(), list[float]()
+        known, are_right = self._checked_known(), list[bool]()
         for table, tags, _ in self.tagged_batches(X, y):
-            predicted = known.predict(known.features.transform(table))
+            if not table.n_rows:
+                continue
+            predicted = known.predict(known.features.read(table), self._wanted)
             rows, truth = known.state.names.tagged(tags, self.untagged)
-            sums += [f1(names, predicted[row]) for row, names in zip(rows, truth, strict=True)]
-        if not sums:
+            are_right += [names == predicted[row] for row, names in zip(rows, truth, strict=True)]
+        if not are_right:
             raise ValueError("X must have rows with tags to compute a score, got none.")
-        return float(np.mean(sums))
+        return float(np.mean(are_right))
 
+    @overload
     def explain(
-        self, row: Any, tags: Iterable[str] | None = None, n_words: int = 10
-    ) -> dict[str, list[tuple[str, float]]]:
+        self, row: Any, tags: Iterable[str] | None = None, n_words: int = 10, *, as_frame: Literal[False] = False
+    ) -> dict[str, list[tuple[str, float]]]: ...
+    @overload
+    def explain(self, row: Any, tags: Iterable[str] | None = None, n_words: int = 10, *, as_frame: bool) -> Any: ...
+    def explain(self, row: Any, tags: Iterable[str] | None = None, n_words: int = 10, *, as_frame: bool = False) -> Any:
         """Return the words and values that contribute to tags.
 
         Parameters
@@ -279,22 +329,41 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
             The tags to explain; by default the predicted ones, or the most likely ones if there are none.
         n_words : int, default=10
             Maximum number of words and values for each tag.
+        as_frame : bool, default=False
+            As for `predict_top`; the columns are label, feature and contribution.
 
         Returns
         -------
-        dict from tag to list of (word or value, amount)
+        dict from tag to list of (word or value, amount), or data frame
             The largest amounts come first; a negative amount is evidence against the tag.
         """
+        parameters.check_whole("n_words", n_words, 1)
         known = self._checked_known()
         if not hasattr(known.model, "explain"):
             raise ValueError(f"The model {self.model!r} cannot explain its predictions: use 'race'.")
-        [matrix] = self._matrices(known, one_row(row))
-        return known.explain(matrix, tags, n_words)
+        [rows] = self._rows(known, one_row(row))
+        explained = known.explain(rows, tags, n_words)
+        return frames.explanation_frame(explained, row) if as_frame else explained
 
-    def _matrices(self, known: Known, X: Any) -> Iterator[SparseMatrix]:
-        """Yield the features of a table, batch by batch."""
+    def _rows(self, known: Known, X: Any) -> Iterator[Rows]:
+        """Yield the rows of a table, batch by batch."""
         for table in table_batches(X, max(1, int(self.batch_size))):
-            yield known.features.transform(without_tags(table, self.tags))
+            if table.n_rows:
+                yield known.features.read(without_tags(table, self.tags))
+
+    @property
+    def _wanted(self) -> Wanted:
+        if self.precision is not None:
+            parameters.check_number("precision", self.precision, 0.0, 1.0)
+        parameters.check_number("min_probability", self.min_probability, 0.0, 1.0)
+        if self.single not in (True, False, "auto"):
+            raise ValueError(f'single must be True, False or "auto", got {self.single!r}.')
+        return Wanted(self.precision, self.min_probability, self.single)
+
+    @property
+    def predicts_one_tag(self) -> bool:
+        """Whether one tag is predicted for each row."""
+        return self.is_fitted and self._known.is_single(self._wanted)
 
     # --- Merging ------------------------------------------------------------------------------------------------------
 
@@ -322,6 +391,34 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
         return self._exchange(lambda known: merge.merge(known, other._checked_known()))
 
+    def emptied(self) -> Self:
+        """Return a copy that knows the columns, words and tags of this one, and has learned nothing.
+
+        Replicas of a tagger that go on from such a copy, each with rows of its own, are merged with the tagger and with
+        one another; then no row counts twice.
+
+        Returns
+        -------
+        Tagger
+
+        Raises
+        ------
+        MergeError
+            If the model cannot be merged, with the reason.
+
+        Examples
+        --------
+        >>> from labelrace.streams.demo import demo_tickets
+        >>> rows = demo_tickets(900)
+        >>> start = Tagger("tags", random_state=0).partial_fit(rows[:300])
+        >>> replica = start.emptied().partial_fit(rows[300:600])
+        >>> start.partial_fit(rows[600:]).merge(replica).n_rows_
+        900
+        """
+        copied = copy.copy(self)
+        copied._known = merge.emptied(self._checked_known())
+        return copied
+
     def as_rows(self, table: Table, tags: TagSets) -> tuple[TaggerState, SparseMatrix, list[int], list[set[str]]]:
         """Turn a batch into rows for the model, without learning them.
 
@@ -334,70 +431,15 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         before = known.state
         learned, X, *_ = known.features.update(before.features, table)
         tagged, truth = before.names.tagged(tags, self.untagged)
-        return before.add_learned(truth)._replace(features=learned), X, tagged, truth
+        met = known_rows.meet(before.known_rows, learned.columns, table, tagged, truth)
+        after = before.add_learned(truth)._replace(features=learned, first=None, known_rows=met.rows)
+        return after, X, tagged, truth
 
-    def exchanged(self, state: TaggerState, model: Any) -> Self:
+    def exchanged(self, state: TaggerState, model: Any, second: trial.Trial | None = None) -> Self:
         """Return a copy with another state and model."""
         copied = copy.copy(self)
-        copied._known = Known(state, model, copied.new_features().restore(state.features))
+        copied._known = Known(state, model, copied.new_features().restore(state.features), trial=second)
         return copied
-
-    @property
-    def state(self) -> TaggerState:
-        """Everything that was learned apart from the model, as a value."""
-        return self._checked_known().state
-
-    # --- Tags change --------------------------------------------------------------------------------------------------
-
-    def rename_labels(self, names: Mapping[str, str]) -> Self:
-        """Rename tags; an old name in later rows means the new one.
-
-        Parameters
-        ----------
-        names : dict from old to new name
-
-        Returns
-        -------
-        self
-        """
-        return self._exchange(lambda known: known.rename_tags(names))
-
-    def merge_labels(self, tags: Iterable[str], into: str) -> Self:
-        """Merge tags into one; each of them means this one in later rows.
-
-        Parameters
-        ----------
-        tags : list of str
-        into : str
-            One of them, another tag, or a new name.
-
-        Returns
-        -------
-        self
-        """
-        return self._exchange(lambda known: known.merge_tags(tags, into))
-
-    def drop_labels(self, tags: Iterable[str]) -> Self:
-        """Retire tags: they are no longer predicted, and ignored in later rows.
-
-        Parameters
-        ----------
-        tags : list of str
-
-        Returns
-        -------
-        self
-        """
-        return self._exchange(lambda known: known._replace(state=known.state.drop_tags(known.state.check_tags(tags))))
-
-    def _exchange(self, change: Callable[[Known], Known]) -> Self:
-        """Replace the value of everything learned by one assignment, while no other thread does."""
-
-        def assign() -> None:
-            self._known = change(self._checked_known())
-
-        one_at_a_time(self._writers, assign)
-        return self
 
     # --- What was learned ---------------------------------------------------------------------------------------------
 
@@ -408,56 +450,24 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         ----------
         path : path
         """
+        model_file.write(path, *self.pack())
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what a file of the tagger holds, a header and arrays by name, for a file that holds more than it."""
         known = self._checked_known()
-        model_file.write(path, *tagger_file.pack_tagger(self, known.state, known.model))
+        return tagger_file.pack_tagger(self, known)
+
+    def rows_to_keep(self) -> TableRows:
+        """Return how `labelrace.DelayedLabels` keeps rows until their tags are known."""
+        return TableRows(self)
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
+    def from_file(
+        cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None, embed: Any = None
+    ) -> Self:
         """Make a tagger from the content of its file; `labelrace.load` calls this."""
-        given, state, model = tagger_file.unpack_tagger(header, tensors, encoders)
-        return cls(**given).exchanged(state, model)
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether anything has been learned."""
-        return "_known" in self.__dict__
-
-    @property
-    def columns_(self) -> tuple[Column, ...]:
-        """The kind of each column of the table."""
-        return self.state.features.columns
-
-    @property
-    def separator_(self) -> str | None:
-        """The separator of tags that are written as one text."""
-        return self.state.separator
-
-    @property
-    def tags_(self) -> Mapping[str, TagCounts]:
-        """All tags, with how often they occurred and how well they were predicted before their rows were learned."""
-        return self.state.counts
-
-    @property
-    def quality_(self) -> dict[str, float]:
-        """Quality of the predictions of `prequential_fit`: rows, example F1 and micro F1."""
-        return self.state.quality()
-
-    @property
-    def n_rows_(self) -> int:
-        """Number of rows learned."""
-        return self.state.n_rows
-
-    @property
-    def model_(self) -> Any:
-        """The model inside."""
-        return self._checked_known().model
-
-    def _checked_known(self) -> Known:
-        if not self.is_fitted:
-            raise NotFittedError(
-                "This Tagger instance is not fitted yet. Call 'fit' or 'partial_fit' with rows that have tags first."
-            )
-        return self._known
+        given, state, model, second = tagger_file.unpack_tagger(header, tensors, encoders, embed)
+        return cls(**given).exchanged(state, model, second)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.is_fitted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +17,22 @@ from labelrace.base.sparse import stacked
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset
 from labelrace.tables.cells import Cells, as_lists, as_name, as_numbers, is_missing
-from labelrace.tables.column_kinds import SEPARATORS, find_separator
+from labelrace.tables.column_kinds import find_separator
 from labelrace.tables.features import TableFeatures
 from labelrace.tables.read import Table, as_table, table_batches
 from labelrace.tables.state import TagNames, TagSets
+from labelrace.tables.write import is_waiting, without_written
 
-# Share of rows from which it is said that tags hold signs that usually separate them.
-_MANY_JOINT = 0.2
 _SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 
 
 def tagged_batches(
-    X: Any, y: Any, tags: str | Sequence[str] | None, separator: str | None, size: int, delimiter: str | None = None
+    X: Any, y: Any, tags: str | Sequence[str] | None, separator: str | None, size: int, reading: Any = None
 ) -> Iterator[tuple[Table, TagSets, str | None]]:
     """Yield the batches of a table without its tags, the tags, and their separator.
 
     ``y`` has the tags of all rows, or is None if they are in the columns ``tags`` of the table. ``separator`` is
-    detected if it is None.
+    detected if it is None. ``reading`` says how a file is read.
     """
     if y is not None:
         table = as_table(X)
@@ -49,14 +47,21 @@ def tagged_batches(
         # All tags are read before anything is learned, so that an error leaves the tagger unchanged.
         X = as_table(X)
         tags_of_table(X, tags, separator)
-    for batch in table_batches(X, size, delimiter):
+    for batch in table_batches(X, size, reading):
         sets, separator = tags_of_table(batch, tags, separator)
+        waits = is_waiting(batch) or ()
+        # Nobody has said anything yet of a row that waits for review without tags.
+        said = [row for row, names in enumerate(sets) if names is not None or not (waits and waits[row])]
+        if not said:
+            continue
+        if len(said) < len(sets):
+            batch, sets = batch.take(said), [sets[row] for row in said]
         yield without_tags(batch, tags), sets, separator
 
 
 def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
-    """Return a table without the columns of tags."""
-    return table.drop([tags] if isinstance(tags, str) else tags or ())
+    """Return a table without the columns of tags, and those that are written beside suggested ones."""
+    return without_written(table.drop([tags] if isinstance(tags, str) else tags or ()))
 
 
 def tags_of_table(table: Table, tags: str | Sequence[str], separator: str | None) -> tuple[TagSets, str | None]:
@@ -103,18 +108,7 @@ def _tags_of_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | 
     if separator is None and isinstance(cells, list):
         separator = find_separator([cell for cell in cells if isinstance(cell, str)])
     sets = [set(names) or None for names in as_lists(cells, separator)]
-    _warn_of_other_separators(sets)
     return sets, separator
-
-
-def _warn_of_other_separators(sets: TagSets) -> None:
-    """Warn where many rows have tags that look like several: such tags are kept as they are."""
-    tagged = [tags for tags in sets if tags]
-    for sign in SEPARATORS:
-        if sum(sign in tag for tags in tagged for tag in tags) > _MANY_JOINT * len(tagged):
-            # Without an example, so that it is shown once and not for every batch.
-            text = f"Many tags hold {sign!r}: give the separator if it separates tags."
-            warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _tags_of_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
@@ -150,28 +144,40 @@ class TaggedDataset(Dataset):
     feature_seconds: float = 0.0  # CPU time to turn the table into matrices, which is the same for every model
 
 
-def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tuple[TaggedDataset, TableFeatures]:
+def tagged_dataset(tagger: Any, source: Any, reading: Any = None) -> tuple[TaggedDataset, TableFeatures]:
     """Turn a table into the matrices that a tagger's model would learn, all with the columns of the last batch.
 
-    The table, or its file, is read once, batch by batch: only the cells of one batch are in memory at a time. The
-    tagger's parameters say what the columns are; it is not changed. The transformer is returned, too.
+    Where a word takes the column of another, a tagger resets what its model knows of the column. Here it gets a further
+    column, so that any model may learn the matrices. The table, or its file, is read once, batch by batch: only the
+    cells of one batch are in memory at a time. The tagger's parameters say what the columns are; it is not changed. The
+    transformer is returned, too.
     """
     start, features = time.process_time(), tagger.new_features()
     parts, rows, columns = list[Any](), list[list[int]](), dict[str, int]()
-    for table, tags, _ in tagger.tagged_batches(source, delimiter=delimiter):
+    state, places, names = None, np.zeros(0, dtype=np.int32), list[str]()
+    for table, tags, _ in tagger.tagged_batches(source, reading=reading):
         known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
-        parts.append(features.partial_fit_transform(table)[known])
+        state, X, _, reused, _ = features.update(state, table)
+        words = state.vocabulary.names
+        new = [*reused.tolist(), *range(len(places), len(words))]
+        places = np.append(places, np.zeros(len(words) - len(places), np.int32))
+        places[new] = np.arange(len(names), len(names) + len(new))
+        names += [words[column] for column in new]
+        X = X[known]
+        X = scipy.sparse.csr_array((X.data, places[X.indices], X.indptr), shape=(len(known), len(names)))
+        X.sort_indices()
+        parts.append(X)
         rows += [[columns.setdefault(tag, len(columns)) for tag in sorted(names)] for names in truth]
     if not columns:
         raise DataFormatError(f"{source}: no row has tags; name the column that holds them.")
     ends = np.cumsum([0, *map(len, rows)])
     indices = np.array([column for row in rows for column in row], dtype=np.int32)
     Y = scipy.sparse.csr_array((np.ones(len(indices), np.int8), indices, ends), shape=(len(rows), len(columns)))
-    X = stacked(parts)
+    X = stacked(parts, 1)
     name = Path(source).name.partition(".")[0] if isinstance(source, (str, Path)) else "table"
     mask = np.zeros(X.shape[1], dtype=bool)
     seconds = time.process_time() - start
-    names = tuple(features.get_feature_names_out())
-    return TaggedDataset(X, Y, names, tuple(columns), mask, name, feature_seconds=seconds), features
+    data = TaggedDataset(X, Y, tuple(names) or ("nothing",), tuple(columns), mask, name, feature_seconds=seconds)
+    return data, features.restore(state)

@@ -120,10 +120,10 @@ def count_words(texts: Sequence[str], *, is_html: bool = False) -> WordCounts:
     """
     if is_html:
         texts = [strip_html(text[:MAX_CHARACTERS]) for text in texts]
-    return count_items([_words(text[:MAX_CHARACTERS]) for text in texts])
+    return count_items([words_of(text[:MAX_CHARACTERS]) for text in texts])
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """Return the words of a text, in order."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())

@@ -99,7 +99,7 @@ class LinearAlgorithm(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, row by row; rows without a known label are left out."""
-        X, Y = missing_labels.leave_out(X, Y)
+        X, Y, _ = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
         is_first = state.rows == 0

@@ -1,0 +1,56 @@
+"""Predictions and explanations as data frames, of the library that the rows came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def as_frame(columns: Mapping[str, Sequence[Any]], like: Any = None) -> Any:
+    """Make a data frame of columns: of polars if ``like`` is one of polars, and of pandas otherwise."""
+    library = "polars" if type(like).__module__.partition(".")[0] == "polars" else "pandas"
+    try:
+        frames = import_module(library)
+    except ImportError:
+        raise ImportError(f"as_frame=True needs {library}, which is not installed: pip install {library}.") from None
+    return frames.DataFrame(dict(columns))
+
+
+def row_names(like: Any, n_rows: int) -> list[Any]:
+    """Name rows: by the index of a pandas data frame, or by their numbers."""
+    return list(like.index) if hasattr(like, "iloc") and hasattr(like, "columns") else list(range(n_rows))
+
+
+def top_frame(top: Sequence[Iterable[tuple[Any, float]]], like: Any) -> Any:
+    """Return the most likely labels of each row as a data frame: row, rank (from 1), label, probability.
+
+    Examples
+    --------
+    >>> top_frame([[("oven", 0.75), ("heat", 0.5)], [("door", 0.25)]], None)
+       row  rank label  probability
+    0    0     1  oven         0.75
+    1    0     2  heat         0.50
+    2    1     1  door         0.25
+    """
+    names = row_names(like, len(top))
+    cells = [(name, rank, *pair) for name, row in zip(names, top, strict=True) for rank, pair in enumerate(row, 1)]
+    return as_frame(_columns(cells, ("row", "rank", "label", "probability")), like)
+
+
+def explanation_frame(explained: Mapping[Any, Iterable[tuple[Any, float]]], like: Any) -> Any:
+    """Return what contributed to labels as a data frame: label, feature, contribution."""
+    cells = [(label, *part) for label, parts in explained.items() for part in parts]
+    return as_frame(_columns(cells, ("label", "feature", "contribution")), like)
+
+
+def suggestion_frame(suggested: Sequence[Any], like: Any) -> Any:
+    """Return what is suggested for each row as a data frame: row, tags, probabilities, review."""
+    names = row_names(like, len(suggested))
+    pairs = zip(names, suggested, strict=True)
+    cells = [(name, list(one.tags), list(one.tags.values()), one.review) for name, one in pairs]
+    return as_frame(_columns(cells, ("row", "tags", "probabilities", "review")), like)
+
+
+def _columns(cells: list[tuple[Any, ...]], names: tuple[str, ...]) -> dict[str, list[Any]]:
+    return {name: [row[number] for row in cells] for number, name in enumerate(names)}

@@ -1,0 +1,156 @@
+"""``labelrace tags``: list the tags of a tagger; rename, merge, drop and add them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from labelrace.cli import options
+from labelrace.cli.messages import say
+from labelrace.cli.tagging import load_tagger
+
+if TYPE_CHECKING:
+    from labelrace.tables import Tagger
+
+
+class _ListByDefault(TyperGroup):
+    """A group whose first word may be a tagger: its tags are listed."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take a word that is no subcommand for the argument of ``list``."""
+        is_tagger = bool(args) and args[0] not in self.commands and not args[0].startswith("-")
+        return super().parse_args(ctx, ["list", *args] if is_tagger else args)
+
+
+app = typer.Typer(
+    cls=_ListByDefault, no_args_is_help=True, help="List the tags of a tagger; rename, merge, drop and add them."
+)
+
+# Suffixes of tables; a tag is not called so.
+_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".gz", ".zip")
+_Out = Annotated[Path | None, options.option("--out", "-o", help="A new file to save to, instead of replacing TAGGER.")]
+
+
+@app.command("list")
+def list_(tagger_file: options.TaggerFile, as_json: options.AsJson = False) -> None:
+    """List all tags: in how many rows they were, how well they were predicted, and their parents.
+
+    [dim]Example:[/dim] labelrace tags list tagger.labelrace
+    """
+    from labelrace.report.tables import print_table, text_table
+    from labelrace.tables import TagCounts
+    from labelrace.tables.tag_details import parent_of
+
+    state = load_tagger(tagger_file).state
+    tags = {tag: state.counts.get(tag, TagCounts()) for tag in {**state.counts, **state.details}}
+    listed = dict(sorted(tags.items(), key=lambda pair: (-pair[1].rows, pair[0])))
+    parents = {tag: parent_of(tag, state.details) for tag in listed}
+    if as_json:
+        facts = {
+            tag: {
+                "rows": one.rows,
+                "tested": one.tested,
+                "precision": one.precision() if one.predicted else None,
+                "recall": one.recall() if one.tested else None,
+                "parent": parents[tag],
+            }
+            for tag, one in listed.items()
+        }
+        typer.echo(json.dumps(facts))
+        return
+    rows = {
+        tag: [
+            f"{one.rows:,}",
+            f"{one.precision():.2f}" if one.predicted else "–",
+            f"{one.recall():.2f}" if one.tested else "–",
+            *([parents[tag] or ""] if any(parents.values()) else []),
+        ]
+        for tag, one in listed.items()
+    }
+    titles = ["Rows", "Precision", "Recall", *(["Parent"] if any(parents.values()) else [])]
+    caption = (
+        f"{len(listed)} tags. Precision and recall are those of rows that were predicted before they were learned."
+    )
+    print_table(text_table("tags", caption, titles, rows, "Tag"), Console())
+
+
+@app.command()
+def rename(
+    tagger_file: options.TaggerFile,
+    old: Annotated[str, options.argument(help="A tag of the tagger.")],
+    new: Annotated[str, options.argument(help="Its new name.")],
+    out: _Out = None,
+) -> None:
+    """Rename a tag; the old name in later rows means the new one.
+
+    [dim]Example:[/dim] labelrace tags rename tagger.labelrace login access
+    """
+    _save(load_tagger(tagger_file).rename_labels({old: new}), tagger_file, out, f"{old} is {new} now")
+
+
+@app.command()
+def merge(
+    tagger_file: options.TaggerFile,
+    tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
+    into: Annotated[str, options.option(help="One of them, another tag, or a new name.")],
+    out: _Out = None,
+) -> None:
+    """Merge tags into one; each of them means this one in later rows.
+
+    [dim]Example:[/dim] labelrace tags merge tagger.labelrace billing returns --into money
+    """
+    _save(load_tagger(tagger_file).merge_labels(tags, into), tagger_file, out, f"{', '.join(tags)} are {into} now")
+
+
+@app.command()
+def drop(
+    tagger_file: options.TaggerFile,
+    tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
+    out: _Out = None,
+) -> None:
+    """Retire tags: they are no longer predicted, and ignored in later rows.
+
+    [dim]Example:[/dim] labelrace tags drop tagger.labelrace search
+    """
+    _save(load_tagger(tagger_file).drop_labels(tags), tagger_file, out, f"{', '.join(tags)}: dropped")
+
+
+@app.command()
+def add(
+    tagger_file: options.TaggerFile,
+    tags: Annotated[
+        list[str],
+        options.argument(help="Names; or one table with the columns tag, synonyms, description and parent."),
+    ],
+    out: _Out = None,
+) -> None:
+    """Add tags that no row has had yet, or say more of known ones; they are suggested by their names at once.
+
+    [dim]Example:[/dim] labelrace tags add tagger.labelrace tags.csv
+    """
+    from labelrace.tables.tag_details import read_details
+
+    files = [tag for tag in tags if Path(tag).suffix.lower() in _TABLES]
+    if files and len(tags) > 1:
+        raise ValueError(f"TAGS must be names, or one table, got {', '.join(tags)}: add the table by itself.")
+    details = read_details(tags[0] if files else tags)
+    given = {tag: one._asdict() for tag, one in details.items()}
+    _save(
+        load_tagger(tagger_file).add_labels(given),
+        tagger_file,
+        out,
+        f"{len(given)} tag{'s' * (len(given) != 1)} added or described",
+    )
+
+
+def _save(tagger: Tagger, tagger_file: Path, out: Path | None, message: str) -> None:
+    """Save a changed tagger whole, and say what changed."""
+    target = out or tagger_file
+    options.check_out(target)
+    tagger.save(target)
+    say(f"{message}: {target}")

@@ -1,0 +1,126 @@
+"""How a tagger learns a batch: its rows are read, met again, tested, and learned.
+
+What is known is a value (`labelrace.tables.known.Known`): a batch makes a new one, which the tagger assigns when
+nothing can fail any more.
+
+1. The kinds of the columns are looked at again as long as few rows are known (`labelrace.tables.first_rows`).
+2. The table becomes a matrix, in which new words get columns (`labelrace.tables.features`).
+3. Rows that were learned before with the same tags are left out (`labelrace.tables.known_rows`).
+4. What is known so far predicts the rows that are new: that tells how names count, and how far suggestions can be
+   trusted.
+5. A copy of the model learns the rows; so does a second one while encoders are on trial (`labelrace.tables.trial`).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from labelrace.tables import first_rows, known_rows, merge, trial
+from labelrace.tables.features import Rows, Update
+from labelrace.tables.known import Known, Wanted
+from labelrace.tables.read import Table
+from labelrace.tables.state import TaggerState, TagSets
+from labelrace.tables.tag_details import read_details
+
+if TYPE_CHECKING:
+    from labelrace.tables.tagger import Tagger
+
+
+def learn(
+    tagger: Tagger,
+    known: Known | None,
+    table: Table,
+    tags: TagSets,
+    separator: str | None,
+    test_with: Wanted | None = None,
+) -> tuple[Known | None, list[set[str]]]:
+    """Return what is known after a batch, and what was predicted for it.
+
+    Parameters
+    ----------
+    tagger : Tagger
+        Its parameters count, not what it knows.
+    known : Known
+        What is known before the batch; None before the first one.
+    table, tags, separator
+        As `Tagger.tagged_batches` yields them.
+    test_with : Wanted, default=None
+        Which suggestions are tested as predictions; None to predict nothing. Predictions are empty sets then, and for
+        the first batch.
+    """
+    predicted = [set[str]() for _ in tags]
+    if not tags or (known is None and not any(tags)):
+        return known, predicted
+    if known is not None:
+        known = first_rows.revise(tagger, known, table)
+    update = (known.features if known else tagger.new_features()).update(trial.to_read(known), table)
+    state = known.state if known else TaggerState(update.state, separator)
+    if known is None:
+        state = state.add_tags(read_details(tagger.vocabulary or ()))
+    given = state.names.tagged(tags, tagger.untagged)
+    met = known_rows.all_new(state.known_rows, len(given[0]))
+    if tagger.skip_known:
+        met = known_rows.meet(state.known_rows, update.state.columns, table, *given)
+    to_learn, to_test = met.to_learn(*given), met.to_test(*given)
+    rows = None
+    # What has learned nothing, as an emptied tagger, is not tested: its errors tell nothing.
+    if known is not None and known.state.n_rows and (test_with is not None or to_learn[0]):
+        rows = Rows(update.as_before(), update.texts)
+        state, predicted = _tested(known, rows, to_test, test_with, predicted)
+    state = state.add_met(met)
+    if not to_learn[0]:
+        return (replace(known, state=state) if known else None), predicted
+    state = state._replace(
+        separator=state.separator or separator, first=_first_rows(known, table, tags, given[0], to_learn[0])
+    )
+    return _learned(tagger, known, state, update, rows, to_learn), predicted
+
+
+def _tested(
+    known: Known,
+    rows: Rows,
+    to_test: tuple[list[int], list[set[str]]],
+    wanted: Wanted | None,
+    predicted: list[set[str]],
+) -> tuple[TaggerState, list[set[str]]]:
+    """Return the state after rows were looked at before they are learned, and their predictions if these are wanted."""
+    new, truth = to_test
+    seen = rows._replace(matrix=trial.seen_by(known, rows.matrix))
+    state = known.observe(seen.take(new), truth) if new else known.state
+    if wanted is not None:
+        predicted = known.predict(seen, wanted)
+        state = state.add_tested(truth, [predicted[row] for row in new])
+    return state, predicted
+
+
+def _first_rows(known: Known | None, table: Table, tags: TagSets, tagged: list[int], learned: list[int]) -> Any:
+    """Return the rows to be kept while these are few, without those that were known already."""
+    again = set(tagged).difference(learned)
+    others = [row for row in range(len(tags)) if row not in again]
+    state = known.state if known else None
+    return first_rows.keep(state, table.take(others), [tags[row] for row in others], len(learned))
+
+
+def _learned(
+    tagger: Tagger,
+    known: Known | None,
+    state: TaggerState,
+    update: Update,
+    rows: Rows | None,
+    to_learn: tuple[list[int], list[set[str]]],
+) -> Known:
+    """Let a copy of the model learn rows: what it has learned is a value, so the model itself stays as it is."""
+    tagged, truth = to_learn
+    model = copy.copy(known.model) if known else tagger.new_model()
+    if len(update.reused):
+        model.reset_features(update.reused)
+    X = update.matrix[tagged] if len(tagged) < update.matrix.shape[0] else update.matrix
+    model.partial_fit(trial.seen_by(known, X), truth)
+    starts = state.starts if state.n_rows else frozenset({merge.hash_rows(X, truth)})
+    after = state.add_learned(truth)._replace(features=update.state, starts=starts)
+    features = copy.copy(known.features if known else tagger.new_features()).restore(update.state)
+    made = Known(after, model, features, vars(known).get("names") if known else None)
+    batch = trial.Batch(rows and rows.take(tagged), X, update.reused, truth)
+    return trial.learn(known, made, batch, tagger.new_model)

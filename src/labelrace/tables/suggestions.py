@@ -1,0 +1,331 @@
+"""From the model's probabilities to suggested tags: names of tags count, and only what is sure enough is given.
+
+*Names.* A tag whose name is in a row (`labelrace.tables.name_matches`) is likelier than its few rows have shown. The
+model's probability ``p`` of a tag becomes ``p + (1 - p) φ·u``: the name closes a part of what is missing to certainty.
+``φ`` says where the name is found, and once more times the logarithm of the tag's rows, as names matter less for tags
+that are known well. The weights ``u`` are common to all tags, so that a tag that nobody has used yet profits. They are
+those of least squares on recent rows, predicted before they are learned: the sums ``G = Σ ff'`` and ``c = Σ f (y - p)``
+for ``f = (1 - p) φ``. Where names say nothing, as with codes, ``u`` goes to 0.
+
+*Label sets and probabilities* come from a histogram of these scores, as those of models do
+(`labelrace.decisions.rules`), as long as the label sets have a better F1 on recent rows than the model's own. So names
+that mislead are turned off.
+
+*Precision.* How often a tag is right differs from tag to tag, whatever the probability. So each tag has a surplus: how
+much more often it was right than its probabilities said, as far as its rows can tell. And it differs from row to row: a
+tag is right less often where others are likely, too. So the *confidence* of a suggestion is a logistic regression on
+three numbers, with weights common to all tags and learned online: 1, the log odds moved by the surplus, and ``log(1 +
+m)``, where ``m`` is the sum of the probabilities of the row's other candidates. The confidences of recent suggestions
+are counted, and a precision that is asked for is kept by giving only those from a confidence on, so that the mean of
+their confidences is that precision. (Counts of right suggestions say the same with more noise, and lag behind a tagger
+that still gets better.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from labelrace.decisions import histogram, monitoring, rules
+from labelrace.decisions.histogram import ScoreHistogram
+from labelrace.decisions.rules import Rule
+from labelrace.tables.name_matches import N_KINDS, Matches
+from labelrace.typing import BoolArray, FloatArray, IntArray
+
+N_CANDIDATES = 24
+"""The most likely tags of a row by the model, which are looked at beside those whose names are found."""
+
+# The weights of names before any row has shown them, and how many rows with a name these count for.
+_FIRST_WEIGHTS = np.array([0.2, 0.05, 0.1, -0.04, 0.0, 0.0])
+_FIRST_ROWS = 5.0
+# Rows after which half of what was learned of names, of F1, and of confidences is forgotten.
+_HALF_LIFE = 2000.0
+# Rows of a batch that are looked at.
+_MAX_MONITORED = 512
+# Bins of confidences; fewest suggestions that show a precision, and how many are added that are as right as expected.
+_N_BINS, _FEWEST, _EXPECTED = 100, 20.0, 1000.0
+# Variance that a tag's surplus is shrunken by, and the most that it remembers; probabilities from which it learns.
+_SHRINKAGE, _MOST_VARIANCE, _LEAST_LIKELY = 5.0, 15.0, 0.1
+_SURE = 1e-4
+# What the weights of confidences count for at the start, and probabilities from which they are learned.
+_FIRST_INFORMATION, _LEAST_TRUSTED = 10.0, 0.3
+# Share of the F1 of the model's label sets that those with names must have: the difference is mostly chance.
+_NEARLY = 0.99
+# A candidate that is none.
+_NONE = -1.0
+
+
+class Suggestions(NamedTuple):
+    """What recent rows have shown, predicted before they were learned."""
+
+    gram: Annotated[FloatArray, f"{2 * N_KINDS} {2 * N_KINDS}"] = np.zeros((2 * N_KINDS, 2 * N_KINDS))
+    moments: Annotated[FloatArray, str(2 * N_KINDS)] = np.zeros(2 * N_KINDS)
+    scores: ScoreHistogram = histogram.init()
+    n_missed: float = 0.0  # tags of these rows that were no candidates
+    f1: Annotated[FloatArray, "2"] = np.zeros(2)  # sums of the rows' F1: of the model's label sets, of those by names
+    # Suggestions by their confidence, those that were right, and sums of their confidence.
+    confidences: Annotated[FloatArray, f"3 {_N_BINS}"] = np.zeros((3, _N_BINS))
+    best: Annotated[FloatArray, str(_N_BINS)] = np.zeros(_N_BINS)  # rows by their most confident suggestion
+    trust: Annotated[FloatArray, "3"] = np.array([0.0, 1.0, 0.0])  # weights of the log odds of confidences
+    information: Annotated[FloatArray, "3 3"] = _FIRST_INFORMATION * np.eye(3)  # how well these weights are known
+    surplus: Mapping[str, tuple[float, float]] = {}  # by tag: how much more often it was right, and the variance
+
+    @property
+    def uses_names(self) -> bool:
+        """Whether label sets and probabilities are those with names."""
+        return bool(self.f1[1] >= _NEARLY * self.f1[0])
+
+    @property
+    def weights(self) -> FloatArray:
+        """What names add, by where they are found."""
+        prior = _FIRST_ROWS * np.eye(len(self.gram))
+        return np.asarray(np.linalg.solve(self.gram + prior, self.moments + _FIRST_ROWS * _FIRST_WEIGHTS))
+
+
+class Candidates(NamedTuple):
+    """Tags that may be suggested for rows, (n, c), by their numbers, -1 for none, and their scores."""
+
+    tags: IntArray
+    scores: FloatArray
+
+    def most_likely_first(self) -> Candidates:
+        """Return the candidates in the order of their scores."""
+        order = np.argsort(-self.scores, axis=1, kind="stable")
+        return Candidates(np.take_along_axis(self.tags, order, axis=1), np.take_along_axis(self.scores, order, axis=1))
+
+
+def monitored(n_rows: int) -> IntArray:
+    """Choose the rows of a batch that are looked at, from all over."""
+    n_some = min(n_rows, _MAX_MONITORED)
+    return np.arange(n_some) * n_rows // max(n_some, 1)
+
+
+def with_names(state: Suggestions, likely: Candidates, matches: Matches, tag_rows: FloatArray) -> Candidates:
+    """Add what the names of tags say to what the model says; ``tag_rows`` are the rows that each tag was in."""
+    if not len(matches.rows):
+        return likely
+    base, at = _base(likely, matches)
+    scores = base + (1.0 - base) * (_described(matches, tag_rows) @ state.weights)
+    changed = likely.scores.copy()
+    is_known = at >= 0
+    changed[matches.rows[is_known], at[is_known]] = scores[is_known]
+    rows, tags, others = matches.rows[~is_known], matches.tags[~is_known], scores[~is_known]
+    # Further candidates of a row stand in further columns.
+    column = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    shape = len(changed), int(column.max(initial=-1)) + 1
+    more = Candidates(np.full(shape, -1), np.full(shape, _NONE))
+    more.tags[rows, column], more.scores[rows, column] = tags, np.maximum(others, 0.0)
+    return Candidates(np.hstack([likely.tags, more.tags]), np.hstack([changed, more.scores]))
+
+
+def added_by_names(state: Suggestions, likely: Candidates, matches: Matches, tag_rows: FloatArray) -> FloatArray:
+    """Compute how much is added to the score by each place where names are found, summed over pairs."""
+    base, _ = _base(likely, matches)
+    each = (1.0 - base)[:, None] * _described(matches, tag_rows) * state.weights
+    return np.asarray(each.reshape(-1, 2, N_KINDS).sum(axis=(0, 1)))
+
+
+def _base(likely: Candidates, matches: Matches) -> tuple[FloatArray, IntArray]:
+    """Return the model's probability of each pair, 0 for what is no candidate, and its column, or -1."""
+    is_same = likely.tags[matches.rows] == matches.tags[:, None]
+    at = np.where(is_same.any(axis=1), is_same.argmax(axis=1), -1)
+    return np.where(at >= 0, likely.scores[matches.rows, at], 0.0), at
+
+
+def _described(matches: Matches, tag_rows: FloatArray) -> FloatArray:
+    """Compute ``φ``: where a name is found, and the same times the logarithm of the tag's rows."""
+    return np.hstack([matches.found, matches.found * np.log1p(tag_rows[matches.tags])[:, None]])
+
+
+def rule(state: Suggestions, aim: str) -> Rule:
+    """Read off how label sets are chosen, and how likely tags are."""
+    return rules.make_rule("micro_f1" if aim == "macro_f1" else aim, state.scores, None, state.n_missed)
+
+
+def choose(chosen_by: Rule, candidates: Candidates) -> BoolArray:
+    """Choose which candidates are suggested."""
+    return rules.choose(chosen_by, rules.adjusted(candidates.scores)) & (candidates.tags >= 0)
+
+
+def probabilities(state: Suggestions, chosen_by: Rule, candidates: Candidates) -> FloatArray:
+    """Compute how likely candidates are: as often as such scores were right recently."""
+    if not state.scores.rows:
+        return np.clip(candidates.scores, 0.0, 1.0)
+    return rules.probabilities(chosen_by, rules.adjusted(candidates.scores))
+
+
+def observe(
+    state: Suggestions,
+    likely: Candidates,
+    own_f1: FloatArray,
+    matches: Matches,
+    true: Sequence[set[int]],
+    tag_rows: FloatArray,
+    names: Sequence[str],
+    aim: str,
+) -> Suggestions:
+    """Take in how rows are predicted before they are learned.
+
+    Parameters
+    ----------
+    state : Suggestions
+    likely : Candidates
+        The most likely tags of the rows by the model, with their probabilities.
+    own_f1 : (n,) array
+        The F1 of the model's label sets.
+    matches : Matches
+        Of the same rows.
+    true : sequence of sets of the numbers of tags
+    tag_rows : (tags,) array
+        Rows that each tag was in.
+    names : sequence of str
+        The tags.
+    aim : str
+        What label sets are chosen for.
+    """
+    n, n_present = len(true), np.array([len(tags) for tags in true], dtype=float)
+    state = _learn_names(state, likely, matches, true, tag_rows)
+    found = with_names(state, likely, matches, tag_rows)
+    labels = _labels(found, true)
+    n_missed = float(n_present.sum() - (labels == 1).sum())
+    scores = histogram.update(state.scores, rules.adjusted(found.scores), labels)
+    keep = 0.5 ** (n / histogram.HALF_LIFE)
+    counted = state._replace(scores=scores, n_missed=keep * state.n_missed + n_missed)
+    # Rows are judged by what was known before them, if anything was.
+    chosen_by = rule(state if state.scores.rows else counted, aim)
+    f1 = monitoring.example_f1(choose(chosen_by, found), labels == 1, n_present.astype(np.intp))
+    sums = 0.5 ** (n / _HALF_LIFE) * state.f1 + np.array([own_f1.sum(), f1.sum()])
+    return _count_confidences(counted._replace(f1=sums), chosen_by, found, labels, names)
+
+
+def _learn_names(
+    state: Suggestions, likely: Candidates, matches: Matches, true: Sequence[set[int]], tag_rows: FloatArray
+) -> Suggestions:
+    """Add the rows to the sums of least squares."""
+    base, _ = _base(likely, matches)
+    f = (1.0 - base)[:, None] * _described(matches, tag_rows)
+    is_true = np.array([tag in true[row] for row, tag in zip(matches.rows, matches.tags.tolist(), strict=True)])
+    error = is_true.reshape(-1) - base
+    keep = 0.5 ** (len(true) / _HALF_LIFE)
+    return state._replace(gram=keep * state.gram + f.T @ f, moments=keep * state.moments + f.T @ error)
+
+
+def _labels(found: Candidates, true: Sequence[set[int]]) -> FloatArray:
+    """Return which candidates are right; NaN for those that are none."""
+    return np.where(found.tags >= 0, is_among(found.tags, true), np.nan)
+
+
+def is_among(tags: IntArray, sets: Sequence[set[int]]) -> BoolArray:
+    """Tell which tags, (n, c), are in the set of their row."""
+    rows = [[tag in known for tag in row] for row, known in zip(tags.tolist(), sets, strict=True)]
+    return np.array(rows, dtype=bool).reshape(tags.shape)
+
+
+def merge(one: Suggestions, other: Suggestions) -> Suggestions:
+    """Add what the rows of two taggers have shown."""
+    tags = {**other.surplus, **one.surplus}
+    information = one.information + other.information
+    weighted = one.information @ one.trust + other.information @ other.trust
+    pairs = {tag: (one.surplus.get(tag, (0.0, 0.0)), other.surplus.get(tag, (0.0, 0.0))) for tag in tags}
+    return Suggestions(
+        one.gram + other.gram,
+        one.moments + other.moments,
+        histogram.merge(one.scores, other.scores),
+        one.n_missed + other.n_missed,
+        one.f1 + other.f1,
+        one.confidences + other.confidences,
+        one.best + other.best,
+        np.asarray(np.linalg.solve(information, weighted)),
+        information,
+        {tag: (a[0] + b[0], a[1] + b[1]) for tag, (a, b) in pairs.items()},
+    )
+
+
+# --- Precision --------------------------------------------------------------------------------------------------------
+
+
+def surplus_of(state: Suggestions, names: Sequence[str]) -> FloatArray:
+    """Return how far the log odds of each tag are moved."""
+    pairs = np.array([state.surplus.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2)
+    return np.asarray(pairs[:, 0] / (pairs[:, 1] + _SHRINKAGE))
+
+
+def confidence(state: Suggestions, likely: FloatArray, tags: IntArray, surplus: FloatArray) -> FloatArray:
+    """Compute the confidence of suggestions; ``surplus`` is that of all tags."""
+    sure: FloatArray = np.where(tags >= 0, expit(_grounds(likely, tags, surplus) @ state.trust), 0.0)
+    return sure
+
+
+def _grounds(likely: FloatArray, tags: IntArray, surplus: FloatArray) -> FloatArray:
+    """Compute what confidences depend on, (n, c, 3): 1, the moved log odds, and how likely the row's other tags are."""
+    odds = logit(np.clip(likely, _SURE, 1.0 - _SURE)) + np.append(surplus, 0.0)[tags]
+    given = np.where(tags >= 0, np.clip(likely, 0.0, 1.0), 0.0)
+    others = np.log1p(np.maximum(given.sum(axis=1, keepdims=True) - given, 0.0))
+    return np.stack([np.ones_like(odds), odds, others], axis=2)
+
+
+def _learn_trust(state: Suggestions, grounds: FloatArray, is_right: BoolArray, n_rows: int) -> Suggestions:
+    """Take one step of Newton's method on a batch, with the information of the batches before, which fades."""
+    expected = expit(grounds @ state.trust)
+    keep = 0.5 ** (n_rows / _HALF_LIFE)
+    first = _FIRST_INFORMATION * np.eye(3)
+    before = first + keep * (state.information - first)
+    information = before + (grounds * (expected * (1.0 - expected))[:, None]).T @ grounds
+    step = np.linalg.solve(information, grounds.T @ (is_right - expected))
+    return state._replace(trust=state.trust + step, information=information)
+
+
+def _count_confidences(
+    state: Suggestions, chosen_by: Rule, found: Candidates, labels: FloatArray, names: Sequence[str]
+) -> Suggestions:
+    """Count suggestions by their confidence, and how much more often tags were right than was to be expected."""
+    likely = probabilities(state, chosen_by, found)
+    of_tags, is_right = surplus_of(state, names), labels == 1
+    sure = confidence(state, likely, found.tags, of_tags)
+    bins = np.minimum((sure * _N_BINS).astype(np.intp), _N_BINS - 1)
+    # Only what would be given without a precision is counted: sure tags are not to make up for others.
+    given = choose(chosen_by, found)
+    columns = None, is_right[given], sure[given]
+    counted = np.array([np.bincount(bins[given], one, minlength=_N_BINS) for one in columns])
+    best = np.bincount(np.where(given, bins, 0).max(axis=1, initial=0), minlength=_N_BINS)
+    keep = 0.5 ** (len(labels) / _HALF_LIFE)
+    surplus = dict(state.surplus)
+    is_likely = (found.tags >= 0) & (likely >= _LEAST_LIKELY)
+    for tag, p, right in zip(found.tags[is_likely].tolist(), likely[is_likely], is_right[is_likely], strict=True):
+        more, variance = surplus.get(names[tag], (0.0, 0.0))
+        fade = min(1.0, _MOST_VARIANCE / max(variance, _SURE))
+        surplus[names[tag]] = float(fade * more + right - p), float(fade * variance + p * (1.0 - p))
+    is_trusted = (found.tags >= 0) & (likely >= _LEAST_TRUSTED)
+    grounds = _grounds(likely, found.tags, of_tags)[is_trusted]
+    state = _learn_trust(state, grounds, is_right[is_trusted], len(labels))
+    return state._replace(
+        confidences=keep * state.confidences + counted, best=keep * state.best + best, surplus=surplus
+    )
+
+
+class PrecisionCurve(NamedTuple):
+    """What a confidence to give suggestions from on leads to, on recent rows: from all suggestions to none."""
+
+    confidence: FloatArray
+    precision: FloatArray  # expected share of the suggestions that are right
+    handled: FloatArray  # share of the rows that had one
+    n_suggestions: FloatArray
+
+
+def precision_curve(state: Suggestions) -> PrecisionCurve:
+    """Compute what each least confidence leads to."""
+    n_given, n_right, sums = np.cumsum(state.confidences[:, ::-1], axis=1)[:, ::-1]
+    # Few suggestions show little: some more are taken to be right as often as their confidence says.
+    precision = (n_right + _EXPECTED * sums / np.maximum(n_given, _SURE)) / (n_given + _EXPECTED)
+    handled = np.cumsum(state.best[::-1])[::-1] / max(state.best.sum(), 1.0)
+    return PrecisionCurve(np.arange(_N_BINS) / _N_BINS, precision, handled, n_given)
+
+
+def least_confidence(state: Suggestions, precision: float) -> float:
+    """Find the confidence from which on suggestions are right so often; infinite if nothing is."""
+    curve = precision_curve(state)
+    enough = np.flatnonzero((curve.precision >= precision) & (curve.n_suggestions >= _FEWEST))
+    return float(curve.confidence[enough[0]]) if len(enough) else np.inf

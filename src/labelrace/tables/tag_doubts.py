@@ -1,0 +1,102 @@
+"""What is suspicious about tags, said with what to do; and tags that differ in spelling only, folded to one."""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from labelrace.base.parameters import quoted_list
+from labelrace.tables.column_kinds import SEPARATORS
+from labelrace.tables.state import TaggerState, TagSets
+
+# Share of rows from which it is said that tags hold signs that usually separate them.
+_MANY_JOINT = 0.2
+_BETWEEN = (*SEPARATORS, " / ", " + ", " & ")
+# Tags that mean that there is none.
+_NOTHING = frozenset(("-", "--", "?", "n/a", "na", "nan", "none", "null", "nil", "unknown", "#n/a"))
+# Tagged rows from which it is said that tags are mostly unique, or those of one column of 0 and 1.
+_ENOUGH = 50
+_UNIQUE = 0.8
+
+
+def doubts(tags: TagSets, known: Iterable[str] = ()) -> dict[str, str]:
+    """Return what is suspicious about the tags of rows, by what it is about; ``known`` are tags of earlier rows.
+
+    Examples
+    --------
+    >>> list(doubts([{"Oven"}, {"oven"}, {"N/A"}]))
+    ['nothing', 'spelling']
+    """
+    tagged = [row for row in tags if row]
+    counts, found = Counter(tag for row in tagged for tag in sorted(row)), dict[str, str]()
+    for sign in _BETWEEN:
+        if sum(n for tag, n in counts.items() if sign in tag) > _MANY_JOINT * len(tagged):
+            found[f"separator {sign}"] = f"Many tags hold {sign!r}: give the separator if it separates tags."
+    if nothing := [tag for tag in counts if tag.lower() in _NOTHING]:
+        found["nothing"] = (
+            f"The tag {nothing[0]!r} looks like a missing value, but is learned as a tag: leave such cells empty if it "
+            "is one."
+        )
+    if twins := _twins(counts, known):
+        found["spelling"] = (
+            f"Tags differ by case, spaces or composition only, such as {' and '.join(map(repr, twins))}: fold_tags "
+            "(--fold-tags) makes them one."
+        )
+    if len(tagged) >= _ENOUGH and set(counts) <= {"0", "1"}:
+        found["truths"] = (
+            "The tags are 0 and 1: if the column tells whether a tag applies, give it as a list of one column "
+            "(--tags with a comma behind the name)."
+        )
+    if len(tagged) >= _ENOUGH and len(counts) > _UNIQUE * counts.total():
+        some = quoted_list([tag[:40] for tag in counts], 3)
+        found["unique"] = f"Most tags are in one row only ({some}): is it the right column?"
+    return found
+
+
+def say_doubts(said: set[str], tags: TagSets, before: TaggerState | None) -> None:
+    """Warn of what is suspicious about the tags of a batch, unless it has been said."""
+    for what, text in doubts(tags, before.all_names() if before else ()).items():
+        if what not in said:
+            said.add(what)
+            warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def spelling(tag: str) -> str:
+    """Return what tags have in common that differ by case, spaces or composition only."""
+    return "".join(unicodedata.normalize("NFKC", tag).casefold().split())
+
+
+def _twins(counts: Mapping[str, int], known: Iterable[str]) -> list[str]:
+    """Return two tags that differ in spelling only, one of them new; none if there are no such."""
+    earlier = dict.fromkeys(known)
+    first = {spelling(tag): tag for tag in earlier} if any(tag not in earlier for tag in counts) else {}
+    for tag in counts:
+        if tag not in earlier:
+            other = first.setdefault(spelling(tag), tag)
+            if other != tag:
+                return [other, tag]
+    return []
+
+
+def fold(tags: TagSets, before: TaggerState | None) -> TagSets:
+    """Return tags with one spelling for those that differ by case, spaces or composition only.
+
+    It is that of a known tag, or else the most frequent one.
+
+    Examples
+    --------
+    >>> fold([{"oven"}, {"Oven"}, {"oven"}, {"OVEN", "bread"}], None) == [{"oven"}] * 3 + [{"oven", "bread"}]
+    True
+    """
+    earlier = dict.fromkeys(before.all_names() if before else ())
+    counts = Counter(tag for row in tags if row for tag in sorted(row) if tag not in earlier)
+    if not counts:
+        return tags
+    # The first one stays: known ones, then the most frequent.
+    spellings = dict[str, str]()
+    for tag in (*earlier, *(tag for tag, _ in counts.most_common())):
+        spellings.setdefault(spelling(tag), tag)
+    one = {tag: spellings[spelling(tag)] for tag in counts}
+    return [row and {one.get(tag, tag) for tag in row} for row in tags]

@@ -1,0 +1,154 @@
+"""What a tagger tells of what it has learned, and how its tags are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from sklearn.exceptions import NotFittedError
+
+from labelrace.base.threads import Writable, one_at_a_time
+from labelrace.tables.column_kinds import Column
+from labelrace.tables.known import Known
+from labelrace.tables.state import TagCounts, TaggerState
+from labelrace.tables.suggestions import PrecisionCurve, precision_curve
+from labelrace.tables.tag_details import read_details
+
+
+class TaggerAttributes(Writable):
+    """What was learned, and the names of tags; everything is in the one value ``_known``."""
+
+    _known: Known
+
+    @property
+    def state(self) -> TaggerState:
+        """Everything that was learned apart from the model, as a value."""
+        return self._checked_known().state
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether anything has been learned."""
+        return "_known" in self.__dict__
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """The kind of each column of the table."""
+        return self.state.features.columns
+
+    @property
+    def separator_(self) -> str | None:
+        """The separator of tags that are written as one text."""
+        return self.state.separator
+
+    @property
+    def tags_(self) -> Mapping[str, TagCounts]:
+        """All tags, with how often they occurred and how well they were predicted before their rows were learned."""
+        return self.state.counts
+
+    @property
+    def quality_(self) -> dict[str, float]:
+        """Quality of the predictions of `prequential_fit`: rows, example F1 and micro F1; NaN if there were none."""
+        return self.state.quality()
+
+    @property
+    def precision_curve_(self) -> PrecisionCurve:
+        """What a least confidence leads to, on recent rows: the precision of tags, and the share of rows with one."""
+        return precision_curve(self.state.suggestions)
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of rows learned."""
+        return self.state.n_rows
+
+    @property
+    def n_known_(self) -> int:
+        """Number of rows that were skipped, as they had been learned with the same tags; see `skip_known`."""
+        return self.state.n_known
+
+    @property
+    def n_corrections_(self) -> int:
+        """Number of rows learned that had been learned with other tags."""
+        return self.state.n_corrections
+
+    @property
+    def model_(self) -> Any:
+        """The model inside."""
+        return self._checked_known().model
+
+    def _checked_known(self) -> Known:
+        if not self.is_fitted:
+            raise NotFittedError(
+                "This Tagger instance is not fitted yet. Call 'fit' or 'partial_fit' with rows that have tags first."
+            )
+        return self._known
+
+    # --- Tags change --------------------------------------------------------------------------------------------------
+
+    def add_labels(self, tags: Any) -> Self:
+        """Add tags that no row has had yet, or say more of known ones: what they are called, and what they mean.
+
+        A tag is suggested for rows whose texts have its name or a synonym, or much of its description.
+
+        Parameters
+        ----------
+        tags : list of str, dict from tag to dict, table or path
+            Names alone; or ``{"oven": {"synonyms": ["stove"], "description": "…", "parent": "kitchen"}}``; or a table
+            with the columns ``tag``, ``synonyms``, ``description`` and ``parent``.
+
+        Returns
+        -------
+        self
+        """
+        details = read_details(tags)
+        return self._exchange(lambda known: replace(known, state=known.state.add_tags(details)))
+
+    def rename_labels(self, names: Mapping[str, str]) -> Self:
+        """Rename tags; an old name in later rows means the new one.
+
+        Parameters
+        ----------
+        names : dict from old to new name
+
+        Returns
+        -------
+        self
+        """
+        return self._exchange(lambda known: known.rename_tags(names))
+
+    def merge_labels(self, tags: Iterable[str], into: str) -> Self:
+        """Merge tags into one; each of them means this one in later rows.
+
+        Parameters
+        ----------
+        tags : list of str
+        into : str
+            One of them, another tag, or a new name.
+
+        Returns
+        -------
+        self
+        """
+        return self._exchange(lambda known: known.merge_tags(tags, into))
+
+    def drop_labels(self, tags: Iterable[str]) -> Self:
+        """Retire tags: they are no longer predicted, and ignored in later rows.
+
+        Parameters
+        ----------
+        tags : list of str
+
+        Returns
+        -------
+        self
+        """
+        return self._exchange(lambda known: replace(known, state=known.state.drop_tags(known.state.check_tags(tags))))
+
+    def _exchange(self, change: Callable[[Known], Known]) -> Self:
+        """Replace the value of everything learned by one assignment, while no other thread does."""
+
+        def assign() -> None:
+            self._known = change(self._checked_known())
+
+        one_at_a_time(self._writers, assign)
+        return self
