@@ -1,5 +1,7 @@
 """Names of tags in the texts of rows, against sets of words."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,7 +25,7 @@ def test_a_name_is_found_where_all_its_words_are(titles, bodies, tags, synonym):
     n = min(len(titles), len(bodies))
     details = {tag: TagDetails((synonym,) if i == 0 else ()) for i, tag in enumerate(tags)}
     columns = [TextWords(*count_words(part[:n]), is_short) for part, is_short in ((titles, True), (bodies, False))]
-    matches = NameIndexes().extended(details).find(columns, n)
+    matches = NameIndexes().extended(details).find(columns)
     found = {(row, tag): tuple(kinds) for row, tag, kinds in zip(*map(np.ndarray.tolist, matches), strict=True)}
     expected = {}
     for row in range(n):
@@ -38,12 +40,12 @@ def test_a_name_is_found_where_all_its_words_are(titles, bodies, tags, synonym):
 
 
 def test_further_tags_are_found_as_if_they_had_been_there_from_the_start():
-    tags = {f"{one} {two}": TagDetails() for one in WORDS for two in WORDS if one < two}
+    tags = {" ".join(words): TagDetails() for words in permutations(WORDS, 3)}
     texts = [TextWords(*count_words(["cast iron oven heat", "baking bread"]), True)]
     growing = NameIndexes()
-    for end in (20, 25, 30, 33, len(tags)):
+    for end in (20, 25, 300, 330, 333, len(tags)):
         growing = growing.extended(dict(list(tags.items())[:end]))
-    for one, other in zip(growing.find(texts, 2), NameIndex(tags).find([texts[0].by_stems()], 2), strict=True):
+    for one, other in zip(growing.find(texts), NameIndex(tags).find([texts[0].by_stems()]), strict=True):
         np.testing.assert_array_equal(one, other)
     assert growing.extended(tags) is growing
 
@@ -51,7 +53,7 @@ def test_further_tags_are_found_as_if_they_had_been_there_from_the_start():
 def test_descriptions_count_by_the_share_of_their_words():
     tags = {"E-17": TagDetails(description="water leaks from the door"), "E-18": TagDetails(description="no power")}
     texts = [TextWords(*count_words(["The door leaks", "power"]), False)]
-    rows, numbers, found = NameIndexes().extended(tags).find(texts, 2)
+    rows, numbers, found = NameIndexes().extended(tags).find(texts)
     # One word alone says nothing.
     assert (rows.tolist(), numbers.tolist(), found[:, 2].tolist()) == ([0], [0], [3 / 5])
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import labelrace
+from labelrace.streams.demo import demo_tickets
 from labelrace.tables import Tagger
+from labelrace.tables.known import Wanted
 from labelrace.tables.name_matches import Matches
-from labelrace.tables.suggestions import Candidates, Suggestions, observe, with_names
+from labelrace.tables.suggestions import Candidates, Suggestions, observe, rule, with_names
 
 THINGS = [
     f"{first}{second}" for first in ("lam", "ove", "doo", "fri", "toa", "ket") for second in ("pen", "vit", "dor")
@@ -42,7 +44,9 @@ def test_what_names_add_is_least_squares():
     likely = Candidates(np.tile([0, 1], (n, 1)), rng.random((n, 2)))
     matches = Matches(np.arange(n), rng.integers(3, size=n), rng.random((n, 3)))
     true = [{int(tag)} if right else set() for tag, right in zip(matches.tags, rng.random(n) < 0.5, strict=True)]
-    state = observe(Suggestions(), likely, np.zeros(n), matches, true, tag_rows, "abc", "cardinality")
+    state = observe(
+        Suggestions(), likely, np.zeros(n), matches, true, tag_rows, "abc", rule(Suggestions(), "cardinality")
+    )
     designs, errors = [], []
     for row in range(n):
         tag, found = int(matches.tags[row]), matches.found[row]
@@ -159,3 +163,27 @@ def test_wrong_shares_are_refused(wrong):
     tagger = Tagger("tags", random_state=0).partial_fit(tickets(200)).set_params(**wrong)
     with pytest.raises(ValueError, match=next(iter(wrong))):
         tagger.predict(tickets(5))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "optimise"),
+    [
+        (Wanted(), "cardinality"),
+        (Wanted(), "macro_f1"),
+        (Wanted(precision=0.9), "cardinality"),
+        (Wanted(min_probability=0.4), "cardinality"),
+        (Wanted(single=True), "cardinality"),
+    ],
+)
+@pytest.mark.parametrize("k", [1, 5, 40])
+def test_ranked_rows_have_the_suggested_tags_and_the_most_likely(wanted, optimise, k):
+    rows, model = demo_tickets(700), labelrace.make_model("race", optimise=optimise)
+    known = labelrace.Tagger("tags", model=model, random_state=0).partial_fit(rows[:640])._known
+    unknown = {"ticket": "T-0", "subject": "qwertz", "body": ""}
+    read = known.features.read([*({name: row[name] for name in unknown} for row in rows[640:]), unknown])
+    ranked, tops = known.ranked(read, wanted, k), known.predict_top(read, k)
+    assert [(one.tags, one.review) for one in ranked] == known.suggest(read, wanted)
+    for one, top in zip(ranked, tops, strict=True):
+        assert one.likely[:k] == top
+        assert dict(one.likely).items() >= one.tags.items()
+        assert {tag for tag, _ in one.likely[k:]} <= one.tags.keys()

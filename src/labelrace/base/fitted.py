@@ -167,9 +167,10 @@ class Fitted:
 
     def _blocks(self, rows: AnyMatrix) -> Iterator[AnyMatrix]:
         """Cut rows into blocks, so that there is never an array of all rows and labels."""
-        size = max(1, _CELLS // self.schema.n_labels)
-        for start in range(0, rows.shape[0], size):
-            yield rows[start : start + size]
+        n_rows, size = rows.shape[0], max(1, _CELLS // self.schema.n_labels)
+        for start in range(0, n_rows, size):
+            # A slice of all rows would be a copy.
+            yield rows if n_rows <= size else rows[start : start + size]
 
     def scores(self, rows: AnyMatrix) -> FloatArray:
         """Compute a score for every label."""

@@ -40,15 +40,16 @@ def new_header(class_name: str) -> dict[str, Any]:
 def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Array]) -> None:
     """Write a header and arrays to a file, whole or not at all."""
     with atomic_file(path) as file:
-        for part in _file_parts(json.dumps(header), tensors):
+        for part in file_parts(header, tensors):
             file.write(part)
 
 
-def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
+def file_parts(header: dict[str, Any], tensors: dict[str, Array]) -> Iterator[Any]:
     """Yield the parts of a safetensors file: a JSON header with its length before it, then the arrays.
 
     Always in one order: the same model gives the same bytes.
     """
+    text = json.dumps(header)
     ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     arrays = {name: _in_order(tensors[name]) for name in ordered}
     entries: dict[str, Any] = {"__metadata__": {_HEADER: text, _CHECKSUM: checksum(text, arrays)}}
@@ -57,11 +58,11 @@ def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
         start, end = end, end + array.nbytes
         kind = TYPES[array.dtype.str[1:]]
         entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [start, end]}
-    header = json.dumps(entries, separators=(",", ":")).encode()
+    opening = json.dumps(entries, separators=(",", ":")).encode()
     # Spaces up to a multiple of eight, so that the arrays begin at one.
-    header += b" " * (-len(header) % 8)
-    yield struct.pack("<Q", len(header))
-    yield header
+    opening += b" " * (-len(opening) % 8)
+    yield struct.pack("<Q", len(opening))
+    yield opening
     for array in arrays.values():
         yield from _parts(array)
 

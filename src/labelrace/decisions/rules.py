@@ -132,6 +132,8 @@ def empty_row_floor(histogram: ScoreHistogram | ScoreHistograms) -> FloatArray:
     """Find the score that has as many rows' best scores below it as there were rows without labels."""
     if not histogram.rows:
         return np.full_like(histogram.empty_rows, np.inf)
+    if not np.any(histogram.empty_rows):
+        return np.full_like(histogram.empty_rows, -np.inf)
     floor = _score_with_above(histogram.best, histogram.rows - histogram.empty_rows)
     return np.where(histogram.empty_rows, floor, -np.inf)
 
@@ -141,7 +143,7 @@ def _score_with_above(counts: FloatArray, n_above: FloatArray | float) -> FloatA
     above = np.zeros((*counts.shape[:-1], N_BINS + 1))
     np.cumsum(counts[..., ::-1], axis=-1, out=above[..., -2::-1])
     # The last edge with at least as many above.
-    edge = np.count_nonzero(above >= np.asarray(n_above)[..., None], axis=-1) - 1
+    edge = (above >= np.asarray(n_above)[..., None]).sum(axis=-1) - 1
     index = np.minimum(edge, N_BINS - 1)[..., None]
     inside = np.take_along_axis(counts, index, axis=-1)[..., 0]
     surplus = np.take_along_axis(above, index, axis=-1)[..., 0] - n_above
@@ -149,8 +151,8 @@ def _score_with_above(counts: FloatArray, n_above: FloatArray | float) -> FloatA
     # Where labels are told apart with ease, many scores have as many above them: the middle leaves room for change.
     wanted = np.asarray(n_above)[..., None]
     nearly = np.maximum(_NEARLY * wanted, 0.5)
-    low = np.count_nonzero(above > wanted + nearly, axis=-1)
-    high = np.count_nonzero(above >= wanted - nearly, axis=-1) - 1
+    low = (above > wanted + nearly).sum(axis=-1)
+    high = (above >= wanted - nearly).sum(axis=-1) - 1
     score = np.where(high - low >= _WIDE_GAP, (EDGES[low] + EDGES[high]) / 2.0, score)
     is_all = (n_above >= above[..., 0]) & (above[..., 0] > 0)
     return np.where(is_all, EDGES[0] - WIDTH, np.where(n_above <= 0, EDGES[-1], score))

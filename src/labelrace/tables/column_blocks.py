@@ -27,7 +27,7 @@ from labelrace.tables.cells import (
 from labelrace.tables.column_kinds import SEPARATORS, Column, date_pattern
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
-from labelrace.typing import Array, FloatArray, SparseMatrix
+from labelrace.typing import FloatArray, IntArray, SparseMatrix
 
 Encoder = Callable[[list[str]], Any]
 
@@ -202,23 +202,18 @@ def encoder_hashes(name: str, width: int) -> Hashes:
     return hash_names(f"{name}[]", list(map(str, range(width))))
 
 
-def finish_block(block: Block, columns: Array, rows_before: FloatArray, n_before: float) -> SparseMatrix:
-    """Weight words by how rare they were, scale rows to length one, and leave out words without a column.
+def weighted(block: Block, rows: IntArray, rows_before: FloatArray, n_before: float) -> FloatArray:
+    """Return the entries of a block, which are in the given rows, with words weighted, and rows of length one.
 
-    The weight of a word is ``sqrt(1 + log((1 + n) / (1 + df)))``, where ``df`` of the ``n`` rows before had it. The
-    columns of the result are those of the block.
+    The weight of a word is ``sqrt(1 + log((1 + n) / (1 + df)))``, where ``df`` of the ``n`` rows before had it.
     """
-    matrix, has_column = block.matrix, columns >= 0
-    values = matrix.data
-    if block.words is not None:
-        weights = np.sqrt(1.0 + np.maximum(np.log((1.0 + n_before) / (1.0 + rows_before)), 0.0))
-        values = (1.0 + np.log(values)) * weights[matrix.indices]
-        n_words = np.diff(matrix.indptr)
-        lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(n_words)), n_words), values**2, len(n_words)))
-        values = values / np.repeat(np.where(lengths > 0, lengths, 1.0), n_words)
-    mask = has_column[matrix.indices]
-    ends = np.concatenate([[0], np.cumsum(mask)])[matrix.indptr]
-    return scipy.sparse.csr_array((values[mask], matrix.indices[mask], ends), shape=matrix.shape)
+    matrix = block.matrix
+    if block.words is None:
+        return matrix.data
+    weights = np.sqrt(1.0 + np.maximum(np.log((1.0 + n_before) / (1.0 + rows_before)), 0.0))
+    values = (1.0 + np.log(matrix.data)) * weights[matrix.indices]
+    lengths = np.sqrt(np.bincount(rows, values**2, matrix.shape[0]))
+    return values / np.where(lengths > 0, lengths, 1.0)[rows]
 
 
 def _refuse_unknown_separators(column: Column, cells: Cells) -> None:

@@ -17,6 +17,7 @@ from labelrace.base import parameters
 from labelrace.base.declared_parameters import DeclaredParameters
 from labelrace.base.events import LOGGER
 from labelrace.base.parameters import quoted_list
+from labelrace.base.sparse import entry_rows
 from labelrace.exceptions import MergeError
 from labelrace.tables import embedding, vocabulary
 from labelrace.tables.cells import Cells
@@ -25,11 +26,11 @@ from labelrace.tables.column_blocks import (
     Moments,
     add_moments,
     encode_block,
-    finish_block,
     make_block,
     merge_moments,
     moments_since,
     refuse_contradiction,
+    weighted,
 )
 from labelrace.tables.column_kinds import (
     KINDS_BY_PARAMETER,
@@ -182,6 +183,9 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
     """
 
     _state: FeatureState = field(init=False)
+
+    warns = True
+    """Whether columns that are new or absent are warned of, and not only logged."""
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
@@ -367,7 +371,8 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         if text not in said:
             said.add(text)
             LOGGER.warning(text)
-            warnings.warn(text, UserWarning, stacklevel=2)
+            if self.warns:
+                warnings.warn(text, UserWarning, stacklevel=2)
 
     def _checked_table(self, X: Any, state: FeatureState | None) -> Table:
         if scipy.sparse.issparse(X):
@@ -459,7 +464,8 @@ def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
 
 def _known_words(blocks: list[Block], known: Vocabulary, n_rows: int) -> SparseMatrix:
     """Assemble the blocks with the words that a vocabulary knows."""
-    return _assemble(blocks, known, vocabulary.find(known, _keys(blocks, 1).hashes), None, n_rows)
+    hashes = np.concatenate([np.zeros(0, np.uint64), *(block.hashes for block in blocks)])
+    return _assemble(blocks, known, vocabulary.find(known, hashes), None, n_rows)
 
 
 def _assemble(
@@ -477,11 +483,14 @@ def _assemble(
     before, n_before = np.where(positions >= 0, counted, 0.0), known.n_rows - (0 if counts is None else n_rows)
     parts, start = [], 0
     for block in blocks:
-        part = slice(start, start + len(block.names))
+        part, of_entries = slice(start, start + len(block.names)), entry_rows(block.matrix)
+        values = weighted(block, of_entries, before[part], n_before)
+        parts.append((of_entries, positions[part][block.matrix.indices], values))
         start = part.stop
-        parts.append(finish_block(block, positions[part], before[part], n_before))
-    joined = scipy.sparse.hstack(parts, format="csr")
-    arrays = joined.data, positions[joined.indices].astype(np.int32), joined.indptr.astype(np.int32)
-    matrix = scipy.sparse.csr_array(arrays, shape=(n_rows, width))
+    rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
+    kept = np.flatnonzero(columns >= 0)
+    kept = kept[np.argsort(rows[kept], kind="stable")]
+    ends = np.searchsorted(rows[kept], np.arange(n_rows + 1)).astype(np.int32)
+    matrix = scipy.sparse.csr_array((values[kept], columns[kept].astype(np.int32), ends), shape=(n_rows, width))
     matrix.sum_duplicates()
     return matrix

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,8 @@ from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 _EXPLAINED = 3
 # Where a tag's name is found, as explanations say it.
 _PLACES = ("its name, in a short text", "its name, in a long text", "its description")
+# What is known of most tags: one object, as it is quicker to tell that nothing has changed.
+_NO_DETAILS = TagDetails()
 # The aim of a model that names none.
 _AIM = "cardinality"
 
@@ -49,6 +51,14 @@ class Suggestion(NamedTuple):
     review: bool  # whether a person should look at it, as no tag is sure enough
 
 
+class Ranked(NamedTuple):
+    """What is suggested for a row, and what else is likely."""
+
+    tags: dict[str, float]  # as those of `Suggestion`
+    review: bool
+    likely: list[tuple[str, float]]  # the most likely tags, best first; the suggested ones are among them
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
     """Everything a tagger has learned: the state and the model, which are never modified.
@@ -68,7 +78,7 @@ class Known:
     @cached_property
     def tags(self) -> dict[str, TagDetails]:
         """All tags, and what is known of them; old names of a tag are synonyms."""
-        tags = {tag: self.state.details.get(tag, TagDetails()) for tag in self.state.counts}
+        tags = {tag: self.state.details.get(tag, _NO_DETAILS) for tag in self.state.counts}
         for old, tag in self.state.names.aliases.items():
             if tag in tags:
                 tags[tag] = tags[tag]._replace(synonyms=(*tags[tag].synonyms, old))
@@ -111,6 +121,30 @@ class Known:
 
     def suggest(self, rows: Rows, wanted: Wanted = ANY) -> list[Suggestion]:
         """Suggest tags with their probabilities; a row without any is for a person to look at."""
+        return [Suggestion(one.tags, one.review) for one in self.ranked(rows, wanted)]
+
+    def predict_top(self, rows: Rows, k: int) -> list[list[tuple[str, float]]]:
+        """Return the most likely tags of each row with their probabilities."""
+        return self._top(*self._candidates(rows, k), k)
+
+    def ranked(self, rows: Rows, wanted: Wanted = ANY, k: int = 0) -> list[Ranked]:
+        """Suggest tags as `suggest` does, and return the ``k`` most likely ones as `predict_top` does."""
+        found, likely, chosen = self._chosen(rows, wanted)
+        names, given = tuple(self.tags), [dict[str, float]() for _ in chosen]
+        pairs = np.nonzero(chosen)[0], found.tags[chosen], likely[chosen]
+        for row, tag, p in zip(*map(np.ndarray.tolist, pairs), strict=True):
+            given[row][names[tag]] = p
+        # More candidates than suggestions are chosen from would change these.
+        tops = self._top(found, likely, k) if k <= suggestions.N_CANDIDATES else self.predict_top(rows, k)
+        return [Ranked(tags, not tags, list((dict(top) | tags).items())) for tags, top in zip(given, tops, strict=True)]
+
+    def _top(self, found: Candidates, likely: FloatArray, k: int) -> list[list[tuple[str, float]]]:
+        """Return the names and probabilities of the first candidates of each row."""
+        names, pairs = tuple(self.tags), zip(found.tags.tolist(), likely.tolist(), strict=True)
+        return [list(islice(((names[tag], p) for tag, p in zip(*row, strict=True) if tag >= 0), k)) for row in pairs]
+
+    def _chosen(self, rows: Rows, wanted: Wanted) -> tuple[Candidates, FloatArray, BoolArray]:
+        """Return candidates, their probabilities, and which of them are suggested."""
         if self.is_single(wanted):
             found, likely = self._candidates(rows)
             chosen = np.cumsum(found.tags >= 0, axis=1) == 1
@@ -123,15 +157,7 @@ class Known:
             least = suggestions.least_confidence(self.state.suggestions, wanted.precision)
             chosen &= suggestions.confidence(self.state.suggestions, likely, found.tags, self.surplus) >= least
         chosen &= (found.tags >= 0) & (likely >= wanted.min_probability) & self._is_known(rows)[:, None]
-        names, picked = tuple(self.tags), [np.flatnonzero(row) for row in chosen]
-        given = [{names[found.tags[i, j]]: float(likely[i, j]) for j in columns} for i, columns in enumerate(picked)]
-        return [Suggestion(tags, not tags) for tags in given]
-
-    def predict_top(self, rows: Rows, k: int) -> list[list[tuple[str, float]]]:
-        """Return the most likely tags of each row with their probabilities."""
-        found, likely = self._candidates(rows, k)
-        names, pairs = tuple(self.tags), zip(found.tags.tolist(), likely.tolist(), strict=True)
-        return [[(names[tag], p) for tag, p in zip(*row, strict=True) if tag >= 0][:k] for row in pairs]
+        return found, likely, chosen
 
     def is_single(self, wanted: Wanted) -> bool:
         """Return whether one tag is suggested for each row."""
@@ -182,7 +208,7 @@ class Known:
         found, known = self._likely(rows.matrix, k), self.state.suggestions
         if not known.uses_names:
             return found, found.scores
-        matches = self.names.find(rows.texts, rows.matrix.shape[0])
+        matches = self.names.find(rows.texts)
         found = suggestions.with_names(known, found, matches, self.tag_rows).most_likely_first()
         return found, suggestions.probabilities(known, self.rule, found)
 
@@ -207,23 +233,22 @@ class Known:
 
     def observe(self, rows: Rows, true: Sequence[set[str]]) -> TaggerState:
         """Return the state after it was seen how some rows are predicted, which are not learned yet."""
-        some = suggestions.monitored(len(true))
-        matrix, known = rows.matrix[some], [true[row] for row in some]
-        own = self._own(rows._replace(matrix=matrix))
+        some = suggestions.monitored(len(true)).tolist()
+        rows, known = rows.take(some), [true[row] for row in some]
+        own = self._own(rows)
         own_f1 = np.array([f1(one, two) for one, two in zip(known, own, strict=True)])
         # Tags that are new have no number: they cannot have been predicted.
         new = len(self.tags)
         numbers = [{self.numbers.get(tag, new + i) for i, tag in enumerate(sorted(tags))} for tags in known]
-        matches = self.names.find(rows.texts, rows.matrix.shape[0]).of_rows(some)
         observed = suggestions.observe(
             self.state.suggestions,
-            self._likely(matrix),
+            self._likely(rows.matrix),
             own_f1,
-            matches,
+            self.names.find(rows.texts),
             numbers,
             self.tag_rows,
             tuple(self.tags),
-            self._aim,
+            self.rule,
         )
         return self.state._replace(suggestions=observed)
 
@@ -252,7 +277,7 @@ class Known:
         """Return what a tag's name contributes, by where it is found."""
         if not self.state.suggestions.uses_names:
             return []
-        matches = self.names.find(row.texts, 1)
+        matches = self.names.find(row.texts)
         its = matches.tags == self.numbers[tag]
         of_tag = Matches(matches.rows[its], matches.tags[its], matches.found[its])
         amounts = suggestions.added_by_names(self.state.suggestions, self._likely(row.matrix), of_tag, self.tag_rows)

@@ -15,17 +15,27 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelrace.tables import first_rows, known_rows, merge, trial
 from labelrace.tables.features import Rows, Update
 from labelrace.tables.known import Known, Wanted
+from labelrace.tables.known_rows import Met
 from labelrace.tables.read import Table
 from labelrace.tables.state import TaggerState, TagSets
 from labelrace.tables.tag_details import read_details
 
 if TYPE_CHECKING:
     from labelrace.tables.tagger import Tagger
+
+
+class Lesson(NamedTuple):
+    """What a batch has led to."""
+
+    known: Known | None  # what is known after it
+    predicted: list[set[str]]  # what was predicted for its rows; empty sets if nothing was
+    rows: list[int]  # the numbers of its rows that have tags
+    met: Met | None  # which of these are new, known or corrected; None if there was nothing to learn
 
 
 def learn(
@@ -35,8 +45,8 @@ def learn(
     tags: TagSets,
     separator: str | None,
     test_with: Wanted | None = None,
-) -> tuple[Known | None, list[set[str]]]:
-    """Return what is known after a batch, and what was predicted for it.
+) -> Lesson:
+    """Learn a batch, or predict and learn it.
 
     Parameters
     ----------
@@ -52,7 +62,7 @@ def learn(
     """
     predicted = [set[str]() for _ in tags]
     if not tags or (known is None and not any(tags)):
-        return known, predicted
+        return Lesson(known, predicted, [], None)
     if known is not None:
         known = first_rows.revise(tagger, known, table)
     update = (known.features if known else tagger.new_features()).update(trial.to_read(known), table)
@@ -71,11 +81,11 @@ def learn(
         state, predicted = _tested(known, rows, to_test, test_with, predicted)
     state = state.add_met(met)
     if not to_learn[0]:
-        return (replace(known, state=state) if known else None), predicted
+        return Lesson(replace(known, state=state) if known else None, predicted, given[0], met)
     state = state._replace(
         separator=state.separator or separator, first=_first_rows(known, table, tags, given[0], to_learn[0])
     )
-    return _learned(tagger, known, state, update, rows, to_learn), predicted
+    return Lesson(_learned(tagger, known, state, update, rows, to_learn), predicted, given[0], met)
 
 
 def _tested(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelrace.base.sparse import entry_rows
 from labelrace.tables.tag_details import TagDetails
 from labelrace.tables.text import words_of
 from labelrace.typing import FloatArray, IntArray, SparseMatrix
@@ -26,8 +27,8 @@ N_KINDS = 3
 _LETTERS, _PLURAL = 6, 4
 # Most words of a name, and the least share of a description's words that says something.
 _LONGEST, _LEAST_SHARE = 6, 0.25
-# Most indexes one after the other.
-_MAX_INDEXES = 8
+# Most indexes one after the other, and up to how many tags there is one: it is made anew in half a millisecond.
+_MAX_INDEXES, _FEW_TAGS = 8, 256
 
 
 class TextWords(NamedTuple):
@@ -54,13 +55,6 @@ class Matches(NamedTuple):
     def none(cls) -> Matches:
         """Make no pairs."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, N_KINDS)))
-
-    def of_rows(self, rows: IntArray) -> Matches:
-        """Return the pairs of some rows, which are numbered anew."""
-        position = np.full(max(int(self.rows.max(initial=-1)), int(rows.max(initial=-1))) + 1, -1)
-        position[rows] = np.arange(len(rows))
-        kept = position[self.rows] >= 0
-        return Matches(position[self.rows[kept]], self.tags[kept], self.found[kept])
 
 
 @lru_cache(maxsize=1 << 17)
@@ -91,7 +85,7 @@ class NameIndex:
     >>> from labelrace.tables.text import count_words
     >>> index = NameIndex({"oven": TagDetails(), "cast-iron": TagDetails(("skillet",))})
     >>> texts = TextWords(*count_words(["Iron pan, cast in 1900", "An oven"]), is_short=True)
-    >>> matches = index.find([texts.by_stems()], n_rows=2)
+    >>> matches = index.find([texts.by_stems()])
     >>> matches.rows.tolist(), matches.tags.tolist()
     ([0, 1], [1, 0])
     """
@@ -106,7 +100,7 @@ class NameIndex:
         ]
         described = [(number, stems(d.description)) for number, d in enumerate(tags.values()) if d.description]
         self._numbers: dict[str, int] = {}
-        self._n_tags = len(tags)
+        self._n_tags = max(1, len(tags))
         self._names = _Names.of(self._numbered(names), len(self._numbers))
         self._descriptions = self._numbered(described)
 
@@ -115,21 +109,21 @@ class NameIndex:
         known = self._numbers
         return [(tag, [known.setdefault(word, len(known)) for word in listed]) for tag, listed in names]
 
-    def find(self, texts: Sequence[TextWords], n_rows: int) -> Matches:
+    def find(self, texts: Sequence[TextWords]) -> Matches:
         """Find the names of tags in texts, whose words are stems."""
         n_words = max(1, len(self._numbers))
-        places = [self._words(texts, n_rows, is_short=is_short) for is_short in (True, False)]
+        places = [self._words(texts, is_short=is_short) for is_short in (True, False)]
         pairs = [self._names.find(keys, n_words) for keys in places]
-        found = [(rows * self._n_tags + tags, np.ones(len(rows))) for rows, tags in pairs]
-        found.append(self._described(np.union1d(*places), n_words))
+        found: list[tuple[IntArray, FloatArray | float]] = [(rows * self._n_tags + tags, 1.0) for rows, tags in pairs]
+        found.append(self._described(places, n_words))
         keys = np.unique(np.concatenate([one for one, _ in found]))
         table = np.zeros((len(keys), N_KINDS))
         for kind, (one, share) in enumerate(found):
             table[np.searchsorted(keys, one), kind] = share
-        rows, tags = np.divmod(keys, max(1, self._n_tags))
+        rows, tags = np.divmod(keys, self._n_tags)
         return Matches(rows, tags, table)
 
-    def _words(self, texts: Sequence[TextWords], n_rows: int, *, is_short: bool) -> IntArray:
+    def _words(self, texts: Sequence[TextWords], *, is_short: bool) -> IntArray:
         """Return which rows hold which words of names, as ``row * n_words + word``, in order."""
         keys, n_words = [np.zeros(0, np.int64)], max(1, len(self._numbers))
         for text in texts:
@@ -137,18 +131,17 @@ class NameIndex:
                 continue
             numbers = np.array([self._numbers.get(word, -1) for word in text.words])
             words = numbers[text.counts.indices]
-            rows = np.repeat(np.arange(n_rows), np.diff(text.counts.indptr))
-            keys.append(rows[words >= 0] * n_words + words[words >= 0])
+            keys.append((entry_rows(text.counts) * n_words + words)[words >= 0])
         return np.unique(np.concatenate(keys))
 
-    def _described(self, keys: IntArray, n_words: int) -> tuple[IntArray, FloatArray]:
+    def _described(self, places: Sequence[IntArray], n_words: int) -> tuple[IntArray, FloatArray]:
         """Return pairs of rows and tags, as ``row * n_tags + tag``, and the share of a description that a row has."""
-        if not self._descriptions or not len(keys):
+        if not self._descriptions:
             return np.zeros(0, np.int64), np.zeros(0)
         tags = np.repeat([tag for tag, _ in self._descriptions], [len(words) for _, words in self._descriptions])
         words = np.concatenate([words for _, words in self._descriptions]).astype(np.int64)
         order = np.argsort(words, kind="stable")
-        pairs = _joined(keys, n_words, words[order], tags[order])
+        pairs = _joined(np.union1d(*places), n_words, words[order], tags[order])
         pairs, counts = np.unique(pairs[0] * self._n_tags + pairs[1], return_counts=True)
         lengths = np.bincount(tags, minlength=self._n_tags)
         share = counts / lengths[pairs % self._n_tags]
@@ -169,15 +162,16 @@ class NameIndexes:
         if listed == self._tags:
             return self
         n_new = len(listed) - n_known
-        if listed[:n_known] == self._tags and len(self._indexes) < _MAX_INDEXES and 2 * n_new < n_known:
+        is_more = listed[:n_known] == self._tags and 2 * n_new < n_known
+        if is_more and len(self._indexes) < _MAX_INDEXES and len(listed) > _FEW_TAGS:
             return NameIndexes([*self._indexes, NameIndex(dict(listed[n_known:]))])
         return NameIndexes([NameIndex(tags)])
 
-    def find(self, texts: Sequence[TextWords], n_rows: int) -> Matches:
+    def find(self, texts: Sequence[TextWords]) -> Matches:
         """Find the names of tags in the texts of rows."""
         parts, start, by_stems = [Matches.none()], 0, [text.by_stems() for text in texts]
         for index in self._indexes:
-            rows, numbers, found = index.find(by_stems, n_rows)
+            rows, numbers, found = index.find(by_stems)
             parts.append(Matches(rows, numbers + start, found))
             start += len(index.tags)
         rows, numbers, found = map(np.concatenate, zip(*parts, strict=True))
@@ -207,14 +201,15 @@ class _Names(NamedTuple):
         return cls(keys[order], np.array([tag for tag, _ in names], dtype=np.int64)[order], others[order])
 
     def find(self, present: IntArray, n_words: int) -> tuple[IntArray, IntArray]:
-        """Find the rows that have all words of a name: pairs of rows and tags."""
+        """Find the rows that have all words of a name: pairs of rows and tags, some of them several times."""
+        if not len(present):
+            return present, present
         rows, names = _joined(present, n_words, self.keys, np.arange(len(self.keys)))
         others = self.others[names]
         wanted = rows[:, None] * n_words + others
-        at = np.minimum(np.searchsorted(present, wanted), max(len(present) - 1, 0))
-        has_all = ((others < 0) | (present[at] == wanted if len(present) else False)).all(axis=1)
-        pairs = np.unique(np.column_stack([rows[has_all], self.tags[names[has_all]]]), axis=0)
-        return pairs[:, 0], pairs[:, 1]
+        at = np.minimum(np.searchsorted(present, wanted), len(present) - 1)
+        has_all = ((others < 0) | (present[at] == wanted)).all(axis=1)
+        return rows[has_all], self.tags[names[has_all]]
 
 
 def _joined(present: IntArray, n_words: int, words: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from operator import add, sub
 from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.tables.cells import as_name
@@ -48,11 +49,11 @@ class TagCounts(NamedTuple):
 
     def plus(self, other: TagCounts) -> TagCounts:
         """Return the sum of both."""
-        return TagCounts(*(one + two for one, two in zip(self, other, strict=True)))
+        return TagCounts(*map(add, self, other))
 
     def minus(self, other: TagCounts) -> TagCounts:
         """Return the difference of both."""
-        return TagCounts(*(one - two for one, two in zip(self, other, strict=True)))
+        return TagCounts(*map(sub, self, other))
 
 
 class TagNames(NamedTuple):

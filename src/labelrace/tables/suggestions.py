@@ -165,7 +165,7 @@ def observe(
     true: Sequence[set[int]],
     tag_rows: FloatArray,
     names: Sequence[str],
-    aim: str,
+    chosen_by: Rule,
 ) -> Suggestions:
     """Take in how rows are predicted before they are learned.
 
@@ -183,8 +183,8 @@ def observe(
         Rows that each tag was in.
     names : sequence of str
         The tags.
-    aim : str
-        What label sets are chosen for.
+    chosen_by : Rule
+        That of the state.
     """
     n, n_present = len(true), np.array([len(tags) for tags in true], dtype=float)
     state = _learn_names(state, likely, matches, true, tag_rows)
@@ -195,7 +195,7 @@ def observe(
     keep = 0.5 ** (n / histogram.HALF_LIFE)
     counted = state._replace(scores=scores, n_missed=keep * state.n_missed + n_missed)
     # Rows are judged by what was known before them, if anything was.
-    chosen_by = rule(state if state.scores.rows else counted, aim)
+    chosen_by = chosen_by if state.scores.rows else rule(counted, chosen_by.aim)
     f1 = monitoring.example_f1(choose(chosen_by, found), labels == 1, n_present.astype(np.intp))
     sums = 0.5 ** (n / _HALF_LIFE) * state.f1 + np.array([own_f1.sum(), f1.sum()])
     return _count_confidences(counted._replace(f1=sums), chosen_by, found, labels, names)
@@ -249,14 +249,17 @@ def merge(one: Suggestions, other: Suggestions) -> Suggestions:
 
 def surplus_of(state: Suggestions, names: Sequence[str]) -> FloatArray:
     """Return how far the log odds of each tag are moved."""
-    pairs = np.array([state.surplus.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2)
-    return np.asarray(pairs[:, 0] / (pairs[:, 1] + _SHRINKAGE))
+    pairs = (state.surplus.get(name, (0.0, 0.0)) for name in names)
+    return np.array([more / (variance + _SHRINKAGE) for more, variance in pairs], dtype=float)
 
 
 def confidence(state: Suggestions, likely: FloatArray, tags: IntArray, surplus: FloatArray) -> FloatArray:
     """Compute the confidence of suggestions; ``surplus`` is that of all tags."""
-    sure: FloatArray = np.where(tags >= 0, expit(_grounds(likely, tags, surplus) @ state.trust), 0.0)
-    return sure
+    return _sure(state, _grounds(likely, tags, surplus), tags)
+
+
+def _sure(state: Suggestions, grounds: FloatArray, tags: IntArray) -> FloatArray:
+    return np.where(tags >= 0, expit(grounds @ state.trust), 0.0)
 
 
 def _grounds(likely: FloatArray, tags: IntArray, surplus: FloatArray) -> FloatArray:
@@ -284,7 +287,8 @@ def _count_confidences(
     """Count suggestions by their confidence, and how much more often tags were right than was to be expected."""
     likely = probabilities(state, chosen_by, found)
     of_tags, is_right = surplus_of(state, names), labels == 1
-    sure = confidence(state, likely, found.tags, of_tags)
+    grounds = _grounds(likely, found.tags, of_tags)
+    sure = _sure(state, grounds, found.tags)
     bins = np.minimum((sure * _N_BINS).astype(np.intp), _N_BINS - 1)
     # Only what would be given without a precision is counted: sure tags are not to make up for others.
     given = choose(chosen_by, found)
@@ -294,13 +298,14 @@ def _count_confidences(
     keep = 0.5 ** (len(labels) / _HALF_LIFE)
     surplus = dict(state.surplus)
     is_likely = (found.tags >= 0) & (likely >= _LEAST_LIKELY)
-    for tag, p, right in zip(found.tags[is_likely].tolist(), likely[is_likely], is_right[is_likely], strict=True):
+    # As Python's numbers, which are quicker one by one.
+    of_likely = found.tags[is_likely], likely[is_likely], is_right[is_likely]
+    for tag, p, right in zip(*map(np.ndarray.tolist, of_likely), strict=True):
         more, variance = surplus.get(names[tag], (0.0, 0.0))
         fade = min(1.0, _MOST_VARIANCE / max(variance, _SURE))
-        surplus[names[tag]] = float(fade * more + right - p), float(fade * variance + p * (1.0 - p))
+        surplus[names[tag]] = fade * more + right - p, fade * variance + p * (1.0 - p)
     is_trusted = (found.tags >= 0) & (likely >= _LEAST_TRUSTED)
-    grounds = _grounds(likely, found.tags, of_tags)[is_trusted]
-    state = _learn_trust(state, grounds, is_right[is_trusted], len(labels))
+    state = _learn_trust(state, grounds[is_trusted], is_right[is_trusted], len(labels))
     return state._replace(
         confidences=keep * state.confidences + counted, best=keep * state.best + best, surplus=surplus
     )

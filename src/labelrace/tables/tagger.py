@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from inspect import signature
 from typing import Any, Literal, Self, overload
 
@@ -23,8 +23,8 @@ from labelrace.base.threads import one_at_a_time
 from labelrace.exceptions import MergeError
 from labelrace.tables import known_rows, merge, tagger_file, trial
 from labelrace.tables.features import ColumnParameters, Rows, TableFeatures
-from labelrace.tables.known import Known, Suggestion, Wanted
-from labelrace.tables.learning import learn
+from labelrace.tables.known import Known, Ranked, Suggestion, Wanted
+from labelrace.tables.learning import Lesson, learn
 from labelrace.tables.pending import TableRows
 from labelrace.tables.read import Table, one_row, table_batches
 from labelrace.tables.state import UNTAGGED, TaggerState, TagSets
@@ -110,6 +110,9 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
     random_state: Any = None
     _known: Known = field(init=False)
 
+    warns = True
+    """Whether columns that are new or absent are warned of, and not only logged."""
+
     # --- Learning -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -149,6 +152,27 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         """Learn one of `tagged_batches`, completely or not at all."""
         one_at_a_time(self._writers, self._learn, table, tags, separator)
 
+    def after_batch(
+        self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False
+    ) -> tuple[Self, Lesson]:
+        """Return a copy that has learned one of `tagged_batches`, and what it predicted if asked to.
+
+        This tagger stays as it is: `labelrace.serve` folds a journal so.
+        """
+        before = self._known if self.is_fitted else None
+        lesson = learn(self, before, table, tags, separator, self._wanted if test else None)
+        after = copy.copy(self)
+        if lesson.known is not None:
+            after._known = lesson.known
+        return after, lesson
+
+    def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> Self:
+        """Return a copy that has counted how well rows were predicted, by what was shown to people."""
+        after = copy.copy(self)
+        known = self._checked_known()
+        after._known = replace(known, state=known.state.add_tested(true, predicted))
+        return after
+
     def prequential_fit(self, X: Any, y: Any = None) -> list[set[str]]:
         """Predict the rows of a table, batch by batch, each before it is learned; `quality_` is the quality so far.
 
@@ -186,7 +210,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if asked to, predict it first."""
         before = self._known if self.is_fitted else None
-        known, predicted = learn(self, before, table, tags, separator, self._wanted if test else None)
+        known, predicted, *_ = learn(self, before, table, tags, separator, self._wanted if test else None)
         if known is not None and known is not before:
             self._known = known
             state = before.state if before else None
@@ -196,7 +220,15 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
 
     def new_features(self) -> TableFeatures:
         """Return an unfitted transformer with the parameters of the tagger."""
-        return TableFeatures(**{name: getattr(self, name) for name in signature(ColumnParameters).parameters})
+        features = TableFeatures(**{name: getattr(self, name) for name in signature(ColumnParameters).parameters})
+        features.warns = self.warns
+        return features
+
+    def without_warnings(self) -> Self:
+        """Return a copy that logs which columns are new or absent, and does not warn of them."""
+        quiet = copy.copy(self)
+        quiet.warns = False
+        return quiet.exchanged(self.state, self.model_, self._known.trial) if self.is_fitted else quiet
 
     def new_model(self) -> Any:
         """Return a model that has learned nothing."""
@@ -286,6 +318,23 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         known = self._checked_known()
         suggested = [one for rows in self._rows(known, X) for one in known.suggest(rows, self._wanted)]
         return frames.suggestion_frame(suggested, X) if as_frame else suggested
+
+    def rank(self, X: Any, k: int = 10) -> list[Ranked]:
+        """Suggest tags as `suggest` does, and return the ``k`` most likely ones beside them, computed once.
+
+        Parameters
+        ----------
+        X : table or path
+        k : int, default=10
+
+        Returns
+        -------
+        list of Ranked
+            Each with ``tags`` and ``review``, and ``likely``, pairs of tag and probability, best first.
+        """
+        parameters.check_whole("k", k, 0)
+        known = self._checked_known()
+        return [one for rows in self._rows(known, X) for one in known.ranked(rows, self._wanted, k)]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Compute the subset accuracy, as classifiers do: the share of rows whose tags are predicted exactly.
@@ -452,10 +501,12 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         """
         model_file.write(path, *self.pack())
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what a file of the tagger holds, a header and arrays by name, for a file that holds more than it."""
-        known = self._checked_known()
-        return tagger_file.pack_tagger(self, known)
+    def pack(self, *, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what a file of the tagger holds, a header and arrays by name, for a file that holds more than it.
+
+        With `exact`, a tagger made of them goes on as this one would, to the bit; files of large ones are shorter.
+        """
+        return tagger_file.pack_tagger(self, self._checked_known(), exact)
 
     def rows_to_keep(self) -> TableRows:
         """Return how `labelrace.DelayedLabels` keeps rows until their tags are known."""

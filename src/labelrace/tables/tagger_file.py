@@ -49,8 +49,8 @@ _LEVELS = 127
 _ROWS = 1024
 
 
-def pack_tagger(tagger: Any, known: Known) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a tagger's file."""
+def pack_tagger(tagger: Any, known: Known, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a tagger's file; with `exact` it has all weights, however large it is."""
     state, trial = known.state, known.trial
     model_header, model_tensors = known.model.pack()
     given = tagger.get_params(deep=False)
@@ -63,7 +63,7 @@ def pack_tagger(tagger: Any, known: Known) -> tuple[dict[str, Any], dict[str, Ar
     if not isinstance(given["random_state"], (int, type(None))):
         given["random_state"] = None
     weights, packed_tensors = model_tensors.get(_WEIGHTS), dict[str, Array]()
-    if weights is not None and _is_to_be_packed(weights, model_header["n_labels"]):
+    if weights is not None and not exact and _is_to_be_packed(weights, model_header["n_labels"]):
         del model_tensors[_WEIGHTS]
         packed_tensors = {_PACKED + name: part for name, part in pack(weights)._asdict().items()}
     words = state.features.vocabulary

@@ -44,9 +44,10 @@ def tagged_batches(
     if tags is None:
         raise ValueError("y must be the tags of each row, or tags= the name of the column that holds them, got None.")
     if not isinstance(X, (str, Path)):
-        # All tags are read before anything is learned, so that an error leaves the tagger unchanged.
         X = as_table(X)
-        tags_of_table(X, tags, separator)
+        if not 0 < X.n_rows <= size:
+            # All tags are read before anything is learned, so that an error leaves the tagger unchanged.
+            tags_of_table(X, tags, separator)
     for batch in table_batches(X, size, reading):
         sets, separator = tags_of_table(batch, tags, separator)
         waits = is_waiting(batch) or ()

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from labelrace.base.sparse import canonical
 from labelrace.typing import SparseMatrix
 
 # Number of characters of a text that are read.
@@ -165,7 +164,8 @@ def count_items(items: Sequence[Sequence[str]]) -> WordCounts:
     indices = np.fromiter(map(columns.__getitem__, chain.from_iterable(items)), dtype=np.int32, count=int(ends[-1]))
     shape = (len(items), len(columns))
     counts = scipy.sparse.csr_array((np.ones(len(indices)), indices, ends.astype(np.int32)), shape=shape)
-    return WordCounts(canonical(counts), list(columns))
+    counts.sum_duplicates()
+    return WordCounts(counts, list(columns))
 
 
 def hash_names(space: str, names: Iterable[str]) -> npt.NDArray[np.uint64]:

@@ -1,0 +1,109 @@
+"""The journal as a file of JSON lines, and what a journal begins with.
+
+The first line says what it is and what the tagger's parameters were; if the journal began with a tagger, or was
+compacted, it has the snapshot, as text. Every further line is an entry: position, batch, time, kind, who, body.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from labelrace.exceptions import DataFormatError
+from labelrace.serve import snapshots
+from labelrace.serve.database import ENTRIES, Database
+from labelrace.serve.fold import Folded, fold_all
+from labelrace.serve.journal import Entry, Journal, as_text
+from labelrace.serve.problems import busy
+from labelrace.serve.start import PARAMETERS, empty
+
+FORMAT = 1
+_KIND = "labelrace journal"
+
+
+def lines(database: Database) -> Iterator[bytes]:
+    """Yield the lines of the journal, each with its end."""
+    journal = Journal(database)
+    # In one state: others may compact the journal meanwhile.
+    with database.reading() as connection:
+        header = _header(connection, journal)
+        yield (as_text(header) + "\n").encode()
+        position = header["position"]
+        while batches := journal.batches(connection, position):
+            for batch in batches:
+                for entry in batch:
+                    yield (as_text(entry._asdict()) + "\n").encode()
+                position = batch[-1].position
+
+
+def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
+    """Return the first line: what the entries go on from."""
+    given, first = journal.fact(connection, PARAMETERS), first_position(connection)
+    header: dict[str, Any] = {"kind": _KIND, "format": FORMAT, "parameters": given, "position": 0}
+    if not first and given is not None:
+        return header
+    # The oldest snapshot that is whole.
+    for position in sorted(at for at in snapshots.positions(connection) if at >= first):
+        with contextlib.suppress(snapshots.Unreadable):
+            content = snapshots.read(connection, position)
+            if content is not None:
+                return header | {"position": position, "snapshot": base64.b64encode(content).decode()}
+    raise busy("The journal has no snapshot that is whole, but it needs one: restore a backup.")
+
+
+def first_position(connection: Connection) -> int:
+    """Return the position after which all entries have a body: 0 unless the journal was compacted."""
+    query = sql.select(sql.func.max(ENTRIES.c.position)).where(ENTRIES.c.body.is_(None))
+    return int(connection.execute(query).scalar() or 0)
+
+
+def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], dict[str, Any]]:
+    """Return what a journal of JSON lines begins with, its batches, and the first line."""
+    listed = iter(source)
+    header = _object(next(listed, "{}"), 1)
+    if header.get("kind") != _KIND or header.get("format") != FORMAT:
+        raise DataFormatError("The first line must be that of a journal of labelrace, got another: export it again.")
+    if "snapshot" in header:
+        start = snapshots.unpack(base64.b64decode(header["snapshot"]))
+    else:
+        start = empty(header["parameters"])
+    return start, _batches(listed, start.position), header
+
+
+def learned(source: Iterable[str | bytes]) -> Folded:
+    """Return what is known after an exported journal: one fold over all of it."""
+    start, batches, _ = read(source)
+    return fold_all(start, batches)
+
+
+def _batches(listed: Iterator[str | bytes], last: int) -> Iterator[list[Entry]]:
+    batch = list[Entry]()
+    for number, line in enumerate(listed, 2):
+        found = _object(line, number)
+        if found.keys() != set(Entry._fields):
+            raise DataFormatError(f"Line {number} must be an entry of a journal, got {str(line)[:60]!r}.")
+        entry, last = Entry(**found), last + 1
+        if entry.position != last:
+            raise DataFormatError(f"Line {number} must have position {last}, got {entry.position!r}: export it again.")
+        if batch and entry.batch != batch[0].batch:
+            yield batch
+            batch = []
+        batch.append(entry)
+    if batch:
+        yield batch
+
+
+def _object(line: str | bytes, number: int) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise DataFormatError(f"Line {number} must be JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise DataFormatError(f"Line {number} must be an object of a journal, got {str(line)[:60]!r}.")
+    return found

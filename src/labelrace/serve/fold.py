@@ -1,0 +1,183 @@
+"""The fold: what is known after a batch of the journal. Pure: the same entries give the same model, to the bit.
+
+A batch is learned as one. If the model refuses it, its entries are learned one at a time, and those that are refused
+then are noted, with the reason: everybody who folds the journal refuses the same ones.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+from labelrace.serve.journal import Entry
+from labelrace.serve.quality import NOTHING, Mark, NewTag, Quality, Sums, Verdict, day_of
+from labelrace.tables import Tagger
+from labelrace.tables.read import Table, as_table
+
+TEACHING = ("learn", "feedback")
+"""Kinds of entries with rows; the others change tags or settings."""
+
+# What the model raises for rows that it cannot learn, the same everywhere; anything else is no fault of the rows.
+REFUSALS = (ValueError, TypeError, OverflowError, FloatingPointError)
+# Refused entries that are remembered.
+MAX_REFUSED = 100
+
+
+class Folded(NamedTuple):
+    """What is known at a position of the journal."""
+
+    position: int
+    tagger: Tagger  # never changed; it knows nothing before the first row with a tag
+    quality: Quality = Quality()
+    refused: tuple[tuple[int, str], ...] = ()  # the last entries that could not be learned, and why
+
+    def why_refused(self, position: int) -> str | None:
+        """Return why an entry could not be learned, or None if it was."""
+        return next((why for at, why in reversed(self.refused) if at == position), None)
+
+
+def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:
+    """Return what is known after a further batch."""
+    try:
+        return _after(folded, batch)
+    except REFUSALS:
+        return reduce(_after_one, batch, folded)
+
+
+def fold_all(folded: Folded, batches: Iterable[Sequence[Entry]]) -> Folded:
+    """Return what is known after further batches: learning a journal again."""
+    return reduce(fold, batches, folded)
+
+
+def _after_one(folded: Folded, entry: Entry) -> Folded:
+    try:
+        return _after(folded, [entry])
+    except REFUSALS as error:
+        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        return folded._replace(position=entry.position, refused=(*folded.refused, (entry.position, why))[-MAX_REFUSED:])
+
+
+def _after(folded: Folded, batch: Sequence[Entry]) -> Folded:
+    last = batch[-1]
+    if last.kind not in TEACHING:
+        # A change of tags or settings is a batch of its own.
+        tagger = change(folded.tagger, last.kind, last.body)
+        after = folded._replace(position=last.position, tagger=tagger)
+        if tagger.is_fitted:
+            after = after._replace(quality=after.quality.renamed(tagger.state.names.current))
+        return _marked(folded, after, last)
+    for row in _rows(batch):
+        if row["tags"] is None:
+            folded = folded._replace(quality=folded.quality.without(row["id"]))
+    rows = [row for row in _rows(batch) if row["tags"] is not None]
+    if not rows:
+        return folded._replace(position=last.position)
+    tagger, tests, n_corrections = _taught(folded.tagger, rows, day_of(last.time))
+    counted = Sums(rows=sum(not row["again"] for row in rows), corrections=n_corrections)
+    return _marked(folded, folded._replace(position=last.position, tagger=tagger), last, tests, counted)
+
+
+def _rows(batch: Iterable[Entry]) -> Iterator[dict[str, Any]]:
+    return (row for entry in batch for row in entry.body["rows"])
+
+
+def _marked(
+    before: Folded, after: Folded, last: Entry, tests: Sequence[Verdict] = (), counted: Sums = NOTHING
+) -> Folded:
+    """Count tests, and note new tags, alarms and drifts."""
+    known = before.tagger.tags_ if before.tagger.is_fitted else {}
+    tags = after.tagger.tags_ if after.tagger.is_fitted else {}
+    row = after.tagger.n_rows_ if after.tagger.is_fitted else 0
+    # A tag that was renamed is no new one.
+    is_named = last.kind in ("rename", "merge", "retire")
+    new = [NewTag(tag, row, last.time) for tag in tags if tag not in known and not is_named]
+    counts = zip(("alarm", "drift"), changes_of(before.tagger), changes_of(after.tagger), strict=True)
+    marks = [Mark(kind, row, last.position, last.time) for kind, old, now in counts for _ in range(now - old)]
+    quality = after.quality.after(tests, counted._replace(new_tags=len(new)), day_of(last.time))
+    return after._replace(quality=quality.marked(marks, new))
+
+
+def changes_of(tagger: Tagger) -> tuple[int, int]:
+    """Return the number of alarms and of drifts that a tagger's model has noticed."""
+    state = getattr(getattr(tagger.model_, "fitted", None), "state", None) if tagger.is_fitted else None
+    return int(getattr(state, "n_alarms", 0)), int(getattr(state, "n_drifts", 0))
+
+
+def change(tagger: Tagger, kind: str, body: dict[str, Any]) -> Tagger:
+    """Return a copy of a tagger whose tags or settings were changed."""
+    changed = copy.copy(tagger)
+    if kind == "set":
+        return changed.set_params(**body["parameters"])
+    if kind == "describe":
+        if tagger.is_fitted:
+            return changed.add_labels(body["tags"])
+        return changed.set_params(vocabulary={**(tagger.vocabulary or {}), **body["tags"]})
+    if not tagger.is_fitted:
+        raise ValueError("tags must be tags that the tagger knows, but it knows none yet.")
+    if kind == "rename":
+        return changed.rename_labels(body["names"])
+    if kind == "merge":
+        return changed.merge_labels(body["tags"], body["into"])
+    if kind == "retire":
+        return changed.drop_labels(body["tags"])
+    raise ValueError(f"kind must be a kind of entry that this version knows, got {kind!r}: upgrade labelrace.")
+
+
+# --- Rows -------------------------------------------------------------------------------------------------------------
+
+
+def _taught(tagger: Tagger, rows: list[dict[str, Any]], day: int) -> tuple[Tagger, list[Verdict], int]:
+    """Learn rows; return what they test, and the number of corrections."""
+    tests, n_corrections, start = list[Verdict](), 0, 0
+    # A row that was predicted before is judged by what was suggested then, any other by what would be suggested now.
+    is_shown = all(row["was"] for row in rows)
+    for table, tags, separator in tagger.tagged_batches(table_of(tagger, rows), [row["tags"] for row in rows]):
+        before = tagger
+        tagger, lesson = before.after_batch(table, tags, separator, test=not is_shown)
+        part, start = rows[start : start + table.n_rows], start + table.n_rows
+        if lesson.met is None:
+            continue
+        new = list[tuple[set[str], set[str]]]()
+        names = tagger.state.names
+        for at, is_known, is_correction in zip(lesson.rows, lesson.met.is_known, lesson.met.is_correction, strict=True):
+            row = part[at]
+            n_corrections += bool(row["again"] or is_correction) and not is_known
+            if row["again"] or is_known or is_correction or not before.is_fitted:
+                continue
+            was = row["was"]
+            given = names.current(was["tags"]) if was else lesson.predicted[at]
+            true = names.current(tags[at] or ())
+            new.append((true, given))
+            likely = {name: p for name, p in was["probabilities"].items() if name in tagger.tags_} if was else {}
+            tests.append(Verdict(row["id"] or "", day, tuple(sorted(true)), tuple(sorted(given)), likely))
+        if is_shown and new:
+            tagger = tagger.tested(*zip(*new, strict=True))
+    return tagger, tests, n_corrections
+
+
+def served(tagger: Tagger) -> Tagger:
+    """Return a tagger as a service has it: a row without tags has none, somebody has said so."""
+    return tagger.without_warnings().set_params(untagged="none")
+
+
+def table_of(tagger: Tagger, rows: Sequence[dict[str, Any]]) -> Table:
+    """Return rows with ``id`` and ``cells`` as a table with all columns that the tagger knows.
+
+    Rows may lack columns, so that what is said of one does not depend on those that it comes with.
+    """
+    name = id_column(tagger)
+    listed = [row["cells"] if name is None else {name: row["id"], **row["cells"]} for row in rows]
+    if tagger.is_fitted and listed:
+        listed[0] = dict.fromkeys(column.name for column in tagger.columns_) | listed[0]
+    return as_table(listed)
+
+
+def id_column(tagger: Tagger) -> str | None:
+    """Return the name of the column of identifiers, None if the tagger has none or several."""
+    if tagger.is_fitted:
+        names = [column.name for column in tagger.columns_ if column.kind == "identifier"]
+    else:
+        names = [tagger.id] if isinstance(tagger.id, str) else list(tagger.id or ())
+    return names[0] if len(names) == 1 else None

@@ -1,0 +1,222 @@
+"""Rows with ids: those that wait for their tags, and what was said of the others last.
+
+They are no part of the journal, but of what people see: a row that was predicted waits here until somebody says its
+tags, and then the journal has both.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from labelrace.serve.database import ROWS, Database
+from labelrace.serve.journal import Entry, as_text
+from labelrace.serve.problems import Problem
+from labelrace.serve.quality import time_of
+
+WAITING, TAGGED = "waiting", "tagged"
+OPEN_SECONDS = 60.0
+"""How long a row counts as open after somebody said so."""
+
+_MAX_WORDS = 2000
+_MAX_HISTORY = 20
+# Columns that stay as they are when a row comes again.
+_KEPT = ("id", "open_by")
+_ORDERS: dict[str, tuple[Any, ...]] = {
+    "newest": (ROWS.c.arrived.desc(),),
+    "oldest": (ROWS.c.arrived,),
+    "review": (ROWS.c.review.desc(), ROWS.c.arrived.desc()),
+    "useful": (ROWS.c.useful.desc(), ROWS.c.arrived.desc()),
+}
+ORDERS = tuple(_ORDERS)
+
+
+class StoredRow(NamedTuple):
+    """A row, as it is stored."""
+
+    id: str
+    cells: dict[str, Any]
+    state: str
+    tags: list[str] | None
+    suggested: dict[str, Any] | None
+    who: str
+    time: float
+    history: list[dict[str, Any]]
+    open_by: str | None
+
+
+class Seen(NamedTuple):
+    """A row that was predicted."""
+
+    id: str
+    cells: dict[str, Any]
+    suggested: dict[str, Any] | None
+    review: bool
+    useful: float
+
+
+class Inbox:
+    """The rows in a database.
+
+    Parameters
+    ----------
+    database : Database
+    max_waiting : int, default=100_000
+        Rows that wait at most; the oldest are dropped.
+    """
+
+    def __init__(self, database: Database, max_waiting: int = 100_000) -> None:
+        self.database = database
+        self.max_waiting = max_waiting
+
+    # --- Writing ------------------------------------------------------------------------------------------------------
+
+    def add_predicted(self, connection: Connection, rows: Sequence[Seen]) -> None:
+        """Add rows that were predicted; they wait, unless their tags were said of the same cells before."""
+        # Of rows with one id the last counts.
+        last = {row.id: row for row in rows}
+        known = self.find(connection, last)
+        values, now = list[dict[str, Any]](), time.time()
+        arrived = self._arrived(connection)
+        for number, row in enumerate(last.values()):
+            before = known.get(row.id)
+            is_told = before is not None and before.state == TAGGED and before.cells == row.cells
+            values.append(
+                {
+                    **_described(row.id, row.cells),
+                    "arrived": arrived + number,
+                    "time": before.time if is_told and before else now,
+                    "suggested": row.suggested and as_text(row.suggested),
+                    "review": row.review,
+                    "useful": row.useful,
+                    "state": TAGGED if is_told else WAITING,
+                    "tags": as_text(before.tags) if is_told and before else None,
+                    "who": before.who if is_told and before else "",
+                    "history": as_text(before.history if before else []),
+                    "open_until": 0.0,
+                }
+            )
+        connection.execute(self._upsert, values)
+        # Looked at now and then: counting takes time.
+        if arrived // 500 != (arrived + len(values)) // 500:
+            self._drop_oldest(connection)
+
+    def add_told(self, connection: Connection, entries: Iterable[Entry], known: Mapping[str, StoredRow]) -> None:
+        """Note what entries say of rows; ``known`` are those that were there before."""
+        told = [(entry, row) for entry in entries for row in entry.body["rows"] if row["id"] is not None]
+        if not told:
+            return
+        arrived, values = self._arrived(connection), dict[str, dict[str, Any]]()
+        histories = {id: row.history for id, row in known.items()}
+        for number, (entry, row) in enumerate(told):
+            is_told, id = row["tags"] is not None, row["id"]
+            said = {"position": entry.position, "time": time_of(entry.time), "who": entry.who or None}
+            histories[id] = [*histories.get(id, ()), {**said, "tags": row["tags"]}][-_MAX_HISTORY:]
+            values[id] = {
+                **_described(id, row["cells"]),
+                "arrived": arrived + number,
+                "time": entry.time,
+                "suggested": row["was"] and as_text(row["was"]),
+                "review": False,
+                "useful": 0.0,
+                "state": TAGGED if is_told else WAITING,
+                "tags": as_text(row["tags"]) if is_told else None,
+                "who": entry.who if is_told else "",
+                "history": as_text(histories[id]),
+                "open_until": 0.0,
+            }
+        connection.execute(self._upsert, list(values.values()))
+
+    def open(self, connection: Connection, id: str, who: str | None) -> None:
+        """Note who has a row open; None closes it."""
+        values = {"open_by": who, "open_until": time.time() + OPEN_SECONDS if who else 0.0}
+        connection.execute(ROWS.update().where(ROWS.c.id == id).values(**values))
+
+    def _arrived(self, connection: Connection) -> int:
+        return int(connection.execute(sql.select(sql.func.max(ROWS.c.arrived))).scalar() or 0) + 1
+
+    @cached_property
+    def _upsert(self) -> Any:
+        """The statement that adds rows, or replaces those with the same id."""
+        statement = self.database.insert(ROWS)
+        replaced = {column.name: statement.excluded[column.name] for column in ROWS.c if column.name not in _KEPT}
+        return statement.on_conflict_do_update(index_elements=["id"], set_=replaced)
+
+    def _drop_oldest(self, connection: Connection) -> None:
+        waiting = sql.select(ROWS.c.arrived).where(ROWS.c.state == WAITING).order_by(ROWS.c.arrived.desc())
+        newest_dropped = connection.execute(waiting.offset(self.max_waiting).limit(1)).scalar()
+        if newest_dropped is not None:
+            connection.execute(ROWS.delete().where(ROWS.c.state == WAITING, ROWS.c.arrived <= newest_dropped))
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    def find(self, connection: Connection, ids: Iterable[str]) -> dict[str, StoredRow]:
+        """Return the rows with some ids, as far as there are any."""
+        wanted = list(ids)
+        if not wanted:
+            return {}
+        found = connection.execute(sql.select(*_columns()).where(ROWS.c.id.in_(wanted)))
+        return {row.id: row for row in map(_stored, found)}
+
+    def n_waiting(self, connection: Connection) -> int:
+        """Count the rows that wait."""
+        return int(connection.execute(sql.select(sql.func.count()).where(ROWS.c.state == WAITING)).scalar() or 0)
+
+    def page(
+        self, connection: Connection, state: str, order: str, search: str, tag: str, limit: int, after: str
+    ) -> tuple[list[StoredRow], str | None]:
+        """Return some rows, and the cursor from which the next ones are to be had."""
+        query = sql.select(*_columns()).order_by(*_ORDERS[order], ROWS.c.id)
+        if state != "all":
+            query = query.where(ROWS.c.state == state)
+        for word in search.casefold().split():
+            query = query.where(ROWS.c.words.contains(word, autoescape=True))
+        if tag:
+            # As JSON has it: the whole name, in quotes.
+            text = as_text(tag)
+            query = query.where(
+                ROWS.c.tags.contains(text, autoescape=True) | ROWS.c.suggested.contains(text, autoescape=True)
+            )
+        start = _number_of(after)
+        found = [_stored(row) for row in connection.execute(query.offset(start).limit(limit + 1))]
+        return found[:limit], str(start + limit) if len(found) > limit else None
+
+
+def unknown_rows(rows: Sequence[tuple[int, str]]) -> Problem:
+    """Return the problem of rows, by their numbers and ids, that nobody has predicted or learned."""
+    errors = [
+        {"row": at, "field": "id", "detail": f"There is no row {id!r}: predict it with this id before, or learn it."}
+        for at, id in rows
+    ]
+    return Problem(404, "Unknown row", f"Row {rows[0][0]}: {errors[0]['detail']}", errors)
+
+
+def _described(id: str, cells: dict[str, Any]) -> dict[str, Any]:
+    texts = (text for cell in cells.values() for text in (cell if isinstance(cell, list) else [cell]))
+    words = " ".join([id, *(str(text) for text in texts if text is not None)])
+    # PostgreSQL keeps no NUL in a text.
+    return {"id": id, "cells": as_text(cells), "words": words[:_MAX_WORDS].casefold().replace("\0", " ")}
+
+
+def _columns() -> list[Any]:
+    names = ("id", "cells", "state", "tags", "suggested", "who", "time", "history", "open_by", "open_until")
+    return [ROWS.c[name] for name in names]
+
+
+def _stored(row: Any) -> StoredRow:
+    tags, suggested = (None if text is None else json.loads(text) for text in (row.tags, row.suggested))
+    history = json.loads(row.history)
+    open_by = row.open_by if row.open_until > time.time() else None
+    return StoredRow(row.id, json.loads(row.cells), row.state, tags, suggested, row.who, row.time, history, open_by)
+
+
+def _number_of(cursor: str) -> int:
+    if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 12):
+        raise Problem(422, "Wrong cursor", f"after must be what next was in an answer, got {cursor!r:.40}.")
+    return int(cursor or 0)

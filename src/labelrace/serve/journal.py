@@ -1,0 +1,140 @@
+"""The journal: what people said, one entry after the other, never changed.
+
+An entry is a request that teaches. The entries of one commit are a batch: they have the position of the first of them
+as ``batch``, and are learned together, so that learning the journal again gives the same model to the bit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection
+
+from labelrace.serve.database import ENTRIES, FACTS, Database
+
+# Entries that are read at once; a batch has fewer.
+N_AT_ONCE = 1000
+MAX_BATCH = 500
+
+
+class Entry(NamedTuple):
+    """What somebody said."""
+
+    position: int
+    batch: int
+    time: float
+    kind: str
+    who: str
+    body: dict[str, Any]
+
+
+class NewEntry(NamedTuple):
+    """An entry that is to be appended."""
+
+    kind: str
+    who: str
+    key: str | None
+    digest: str
+    learned: int
+    body: dict[str, Any]
+
+
+class Answered(NamedTuple):
+    """What was answered to a request with a key."""
+
+    position: int
+    digest: str
+    learned: int
+
+
+class Compacted(Exception):  # noqa: N818
+    """Entries that are to be read are no longer there: a snapshot has to be loaded instead."""
+
+
+class Journal:
+    """The entries in a database, and facts about all of them.
+
+    Parameters
+    ----------
+    database : Database
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def head(self, connection: Connection) -> int:
+        """Return the position of the last entry; 0 if there is none."""
+        return int(connection.execute(sql.select(sql.func.max(ENTRIES.c.position))).scalar() or 0)
+
+    def append(self, connection: Connection, entries: Sequence[NewEntry]) -> list[Entry]:
+        """Append a batch, on a connection that writes."""
+        last = connection.execute(
+            sql.select(ENTRIES.c.position, ENTRIES.c.time).order_by(ENTRIES.c.position.desc()).limit(1)
+        ).first()
+        first = last.position + 1 if last else 1
+        # A clock may be set back; the journal's does not.
+        now = max(time.time(), last.time if last else 0.0)
+        made = [Entry(first + i, first, now, one.kind, one.who, one.body) for i, one in enumerate(entries)]
+        values = [
+            {**one._asdict(), "body": as_text(one.body), "key": new.key, "digest": new.digest, "learned": new.learned}
+            for one, new in zip(made, entries, strict=True)
+        ]
+        connection.execute(ENTRIES.insert(), values)
+        return made
+
+    def answered(self, connection: Connection, keys: Iterable[str]) -> dict[str, Answered]:
+        """Return what was answered to requests with some keys."""
+        wanted = list(keys)
+        if not wanted:
+            return {}
+        columns = ENTRIES.c.key, ENTRIES.c.position, ENTRIES.c.digest, ENTRIES.c.learned
+        found = connection.execute(sql.select(*columns).where(ENTRIES.c.key.in_(wanted)))
+        return {key: Answered(*rest) for key, *rest in found}
+
+    def batches(self, connection: Connection, after: int) -> list[list[Entry]]:
+        """Return the next batches after a position, a limited number of them; none at the end.
+
+        Raises
+        ------
+        Compacted
+            If the entries that come next are no longer there.
+        """
+        columns = [ENTRIES.c[name] for name in Entry._fields]
+        query = sql.select(*columns).where(ENTRIES.c.position > after).order_by(ENTRIES.c.position).limit(N_AT_ONCE)
+        found = connection.execute(query).all()
+        if found and (found[0].body is None or found[0].position != after + 1):
+            raise Compacted
+        entries = [Entry(row.position, row.batch, row.time, row.kind, row.who, json.loads(row.body)) for row in found]
+        groups = [list(batch) for _, batch in groupby(entries, lambda entry: entry.batch)]
+        # The last one may go on.
+        return groups[:-1] if len(found) == N_AT_ONCE and len(groups) > 1 else groups
+
+    def walk(self, after: int) -> Iterator[list[Entry]]:
+        """Yield all batches after a position."""
+        while True:
+            with self.database.reading() as connection:
+                found = self.batches(connection, after)
+            if not found:
+                return
+            yield from found
+            after = found[-1][-1].position
+
+    def fact(self, connection: Connection, name: str) -> Any:
+        """Return a fact, or None."""
+        text = connection.execute(sql.select(FACTS.c.value).where(FACTS.c.name == name)).scalar()
+        return None if text is None else json.loads(text)
+
+    def state(self, connection: Connection, name: str, value: Any) -> None:
+        """State a fact; it replaces the one of this name."""
+        connection.execute(FACTS.delete().where(FACTS.c.name == name))
+        connection.execute(FACTS.insert(), {"name": name, "value": as_text(value)})
+
+
+def as_text(value: Any) -> str:
+    """Return a JSON value as text, the shortest there is."""
+    return json.dumps(value, separators=(",", ":"))

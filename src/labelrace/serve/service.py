@@ -1,0 +1,467 @@
+"""The service itself: it predicts by the newest model, appends what people say to the journal, and follows the journal.
+
+Three things happen at the same time. Whoever predicts takes the value that is known (`Folded`) and waits for nobody.
+Whoever teaches appends to the journal, one commit for several requests, and is answered when that is on disk and
+learned here. The *follower* folds whatever is new in the journal, also what other processes append, and puts the new
+value in the place of the old one; the *keeper* writes snapshots. These two are the only threads of the service.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from labelrace import __version__
+from labelrace.decisions.usefulness import usefulness
+from labelrace.exceptions import LabelraceError
+from labelrace.serve import export, lessons, snapshots, start, views
+from labelrace.serve.database import Database
+from labelrace.serve.drafts import Drafts, answered_before, check_change
+from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
+from labelrace.serve.inbox import ORDERS, TAGGED, WAITING, Inbox, Seen, StoredRow
+from labelrace.serve.journal import MAX_BATCH, Compacted, Entry, Journal
+from labelrace.serve.lessons import CheckedRow, Lesson, Limits, Prediction
+from labelrace.serve.problems import Problem, busy
+
+LOGGER = logging.getLogger("labelrace.serve")
+
+# Seconds that a request waits until it is learned here, once it is on disk, or until others are.
+_PATIENCE = 10.0
+
+Answer = dict[str, Any]
+
+
+class Options(NamedTuple):
+    """How a service works; nothing here changes what is learned."""
+
+    limits: Limits = Limits()
+    max_waiting: int = 100_000  # rows that wait for tags; the oldest are dropped
+    poll_seconds: float = 0.2  # between looks for what other processes have appended
+    max_lag: int = 500  # requests that may wait to be learned here before further ones are told to come again
+    snapshot_seconds: float = 5.0  # of learning, after which there is a new snapshot
+    snapshot_every: float = 300.0  # seconds after which there is one, if anything was learned
+
+
+class Service:
+    """A tagger that is predicted with, taught and followed, by any number of threads.
+
+    Parameters
+    ----------
+    database : Database
+        With a journal that was begun (`labelrace.serve.start`).
+    folded : Folded
+        What is known by some position of that journal.
+    options : Options
+    """
+
+    def __init__(self, database: Database, folded: Folded, options: Options = Options()) -> None:  # noqa: B008
+        self.database = database
+        self.journal = Journal(database)
+        self.options = options
+        self.limits = options.limits
+        self.inbox = Inbox(database, options.max_waiting)
+        self.folded = folded
+        self._teaching = threading.Lock()
+        # Tells those who wait that something was learned, and the follower that something was appended.
+        self._changed = threading.Condition()
+        self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
+        self._head = folded.position
+        self._seconds, self._snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
+        self._waiting = (0.0, 0)
+        self._trouble: str | None = "The journal is being read."
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=work, name=f"labelrace-{work.__name__.strip('_')}", daemon=True)
+            for work in (self._follow, self._keep)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """End the threads; what was learned since the last snapshot gets one, so that the next start is quick."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        if self.folded.position > self._snapshot_at and self.folded.tagger.is_fitted:
+            with suppress(Problem):
+                snapshots.save(self.database, self.folded)
+        self.database.close()
+
+    # --- Predicting ---------------------------------------------------------------------------------------------------
+
+    def predict(self, requests: Sequence[Prediction]) -> list[Answer | Problem]:
+        """Suggest tags for the rows of requests, which are read together; rows with ids wait for their tags."""
+        folded = self.folded
+        checked: list[list[CheckedRow] | Problem] = []
+        for request in requests:
+            try:
+                checked.append(lessons.rows_to_predict(request.rows, self.limits, views.tags_column(folded)))
+            except Problem as problem:
+                checked.append(problem)
+        rows = [row for one in checked if not isinstance(one, Problem) for row in one]
+        try:
+            suggested = views.suggested(folded, [row._asdict() for row in rows]) if rows else []
+        except Problem as problem:
+            return [one if isinstance(one, Problem) else problem for one in checked]
+        try:
+            self._remember(folded, rows, suggested)
+            trouble = None
+        except Problem as problem:
+            # Rows without ids need no database.
+            trouble = problem
+        answers, of_rows = list[Answer | Problem](), iter(suggested)
+        for request, one in zip(requests, checked, strict=True):
+            if isinstance(one, Problem):
+                answers.append(one)
+                continue
+            answered = [views.answered(folded, row, next(of_rows), request.explain) for row in one]
+            if trouble and any(row.id is not None for row in one):
+                answers.append(trouble)
+            else:
+                answers.append({"rows": answered, "position": folded.position})
+        return answers
+
+    def _remember(self, folded: Folded, rows: Sequence[CheckedRow], suggested: Sequence[Answer]) -> None:
+        """Let rows with ids wait for their tags."""
+        # What knows nothing has not suggested anything.
+        is_fitted = folded.tagger.is_fitted
+        useful = usefulness(views.likely_array(suggested)) if is_fitted else [0.0] * len(rows)
+        seen = [
+            Seen(row.id, row.cells, one if is_fitted else None, one["review"], float(value))
+            for row, one, value in zip(rows, suggested, useful, strict=True)
+            if row.id is not None
+        ]
+        if not seen:
+            return
+        with self.database.writing() as connection:
+            self.inbox.add_predicted(connection, seen)
+        self._tell("row", {"id": seen[-1].id, "state": WAITING, "who": None})
+
+    # --- Teaching -----------------------------------------------------------------------------------------------------
+
+    def teach(self, requests: Sequence[Lesson]) -> list[Answer | Problem]:
+        """Append requests to the journal; the answers come when they are on disk and learned here."""
+        answers: list[Answer | Problem | None] = [None] * len(requests)
+        with self._teaching:
+            for group in _groups(requests):
+                try:
+                    self._wait_for_room()
+                    done = self._append([requests[at] for at in group])
+                except Problem as problem:
+                    done = [problem] * len(group)
+                for at, answer in zip(group, done, strict=True):
+                    answers[at] = answer
+        return [self._learned(answer) for answer in answers if answer is not None]
+
+    def _append(self, requests: Sequence[Lesson]) -> list[Answer | Problem]:
+        """Commit requests as one batch."""
+        answers, numbers = dict[int, Answer | Problem](), dict[int, int]()
+        with self.database.writing() as connection:
+            told = self.journal.answered(connection, [one.key for one in requests if one.key])
+            stored = self.inbox.find(connection, lessons.ids_of(requests))
+            drafts = Drafts(self.folded, lambda: self._exact(connection), stored, self.limits)
+            for at, request in enumerate(requests):
+                try:
+                    if request.key in told:
+                        answers[at] = answered_before(told[request.key], request)
+                    else:
+                        numbers[at] = drafts.add(request)
+                except Problem as problem:
+                    answers[at] = problem
+            entries = self.journal.append(connection, drafts.entries) if drafts.entries else []
+            self.inbox.add_told(connection, [one for one in entries if one.kind in TEACHING], stored)
+        for at, number in numbers.items():
+            answers[at] = {"learned": drafts.entries[number].learned, "position": entries[number].position}
+        if entries:
+            with self._changed:
+                self._head = max(self._head, entries[-1].position)
+                self._changed.notify_all()
+        return [answers[at] for at in range(len(requests))]
+
+    def _learned(self, answer: Answer | Problem) -> Answer | Problem:
+        """Wait until what was appended is learned here; tell if it was refused."""
+        if isinstance(answer, Problem):
+            return answer
+        self.wait_for(answer["position"], _PATIENCE)
+        why = self.folded.why_refused(answer["position"])
+        if why is not None:
+            return Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}])
+        return answer
+
+    def wait_for(self, position: int, seconds: float) -> bool:
+        """Wait until a position is learned here; return whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.folded.position >= position or self._closed, seconds)
+
+    def _wait_for_room(self) -> None:
+        """Wait while much that was appended is not learned yet; in the end the request is to come again."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.lag <= self.options.max_lag or self._closed, _PATIENCE):
+                raise busy(f"{self.lag:,} requests wait to be learned.", retry_after=5.0)
+        if self._closed:
+            raise busy("The service is about to stop.")
+
+    @property
+    def lag(self) -> int:
+        """Number of entries of the journal that are known of and not learned here yet."""
+        return max(0, self._head - self.folded.position)
+
+    def _exact(self, connection: Connection) -> Folded:
+        """Return what is known at the end of the journal, on a connection that keeps others from writing."""
+        folded = self.folded
+        try:
+            while batches := self.journal.batches(connection, folded.position):
+                folded = fold_all(folded, batches)
+        except Compacted as error:
+            raise busy("The journal was compacted, and a snapshot is being loaded.") from error
+        return folded
+
+    def preview(self, lesson: Lesson) -> Answer:
+        """Return what a change of tags would touch."""
+        folded = self.folded
+        body = lessons.change_of_tags(lesson.kind, lesson.body, self.limits)
+        check_change(folded, lesson.kind, body)
+        return views.changed(folded, lesson.kind, body)
+
+    # --- Following ----------------------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Fold what is new in the journal, again and again."""
+        pause = 0.0
+        while True:
+            with self._changed:
+                if pause:
+                    self._changed.wait_for(
+                        lambda: self._head > self.folded.position or self._closed, self.options.poll_seconds
+                    )
+                if self._closed:
+                    return
+            try:
+                pause = self.options.poll_seconds if not self._step() else 0.0
+                self._trouble = None
+            except Problem as problem:
+                self._trouble, pause = problem.detail, self.options.poll_seconds
+                time.sleep(pause)
+            except Exception as error:  # The thread must live: without it nothing is learned any more.
+                LOGGER.exception("The journal cannot be followed")
+                self._trouble, pause = f"The journal cannot be followed: {error}", 1.0
+                time.sleep(pause)
+
+    def _step(self) -> bool:
+        """Fold the next batches; return whether there were any."""
+        try:
+            with self.database.reading() as connection:
+                batches = self.journal.batches(connection, self.folded.position)
+        except Compacted:
+            self._jump()
+            return True
+        for batch in batches:
+            start = time.perf_counter()
+            folded = fold(self.folded, batch)
+            self._seconds += time.perf_counter() - start
+            self._take(folded, batch)
+            if self._closed:
+                break
+        return bool(batches)
+
+    def _jump(self) -> None:
+        """Go on from a snapshot, as entries that come next are gone."""
+        folded = snapshots.newest(self.database)
+        if folded is None or folded.position <= self.folded.position:
+            raise busy("The journal was compacted, and there is no snapshot that is whole: restore a backup.")
+        self._take(folded, [])
+
+    def _take(self, folded: Folded, batch: Sequence[Entry]) -> None:
+        before = self.folded
+        with self._changed:
+            self.folded = folded
+            self._head = max(self._head, folded.position)
+            self._changed.notify_all()
+        for entry in batch:
+            for row in entry.body["rows"] if entry.kind in TEACHING else ():
+                if row["id"] is not None:
+                    state = WAITING if row["tags"] is None else TAGGED
+                    self._tell("row", {"id": row["id"], "state": state, "who": entry.who or None})
+        for mark in folded.quality.marks:
+            if mark.position > before.position:
+                self._tell("mark", {"kind": mark.kind, "row": mark.row})
+        if self._listeners:
+            self._tell("position", views.short_status(folded, self.n_waiting()))
+
+    def _keep(self) -> None:
+        """Write a snapshot now and then: when it saves a start from learning for long, or after some time."""
+        while True:
+            with self._changed:
+                self._changed.wait(1.0)
+                if self._closed:
+                    return
+            folded, now = self.folded, time.monotonic()
+            has_news = folded.position > self._snapshot_at and folded.tagger.is_fitted
+            is_late = now - self._snapshot_time > self.options.snapshot_every
+            if has_news and (is_late or self._seconds > self.options.snapshot_seconds):
+                self._seconds, self._snapshot_time = 0.0, now
+                try:
+                    snapshots.save(self.database, folded)
+                    self._snapshot_at = folded.position
+                except (Problem, LabelraceError, OSError, ValueError) as error:
+                    LOGGER.warning("No snapshot could be written: %s", error)
+
+    # --- What is known ------------------------------------------------------------------------------------------------
+
+    def is_ready(self) -> str | None:
+        """Return why the service cannot be used now; None if it can."""
+        return "The service is about to stop." if self._closed else self._trouble
+
+    def listen(self, callback: Callable[[str, dict[str, Any]], None]) -> Callable[[], None]:
+        """Call a function for every event, from several threads; return the function that ends this."""
+        self._listeners = [*self._listeners, callback]
+
+        def end() -> None:
+            self._listeners = [one for one in self._listeners if one is not callback]
+
+        return end
+
+    def _tell(self, event: str, data: dict[str, Any]) -> None:
+        for callback in self._listeners:
+            try:
+                callback(event, data)
+            except Exception:
+                LOGGER.exception("A listener failed")
+
+    def n_waiting(self) -> int:
+        """Return the number of rows that wait, as counted within the last second."""
+        then, count = self._waiting
+        if time.monotonic() - then > 1.0:
+            with suppress(Problem), self.database.reading() as connection:
+                count = self.inbox.n_waiting(connection)
+            self._waiting = (time.monotonic(), count)
+        return count
+
+    def status(self) -> Answer:
+        """Return what ``GET /v1/status`` answers."""
+        return {
+            **views.status(self.folded),
+            "waiting": self.n_waiting(),
+            "journal_position": max(self._head, self.folded.position),
+            "snapshot_position": self._snapshot_at,
+            "version": __version__,
+        }
+
+    def quality(self) -> Answer:
+        """Return what ``GET /v1/quality`` answers."""
+        return views.quality(self.folded)
+
+    def tags(self, *, search: str = "", limit: int = 1000) -> Answer:
+        """Return the tags, the most frequent first."""
+        return views.tags(self.folded, search, limit)
+
+    def tag(self, tag: str) -> Answer:
+        """Return one tag, and those that it comes with."""
+        return views.tag(self.folded, tag)
+
+    def rows(
+        self,
+        *,
+        state: str = WAITING,
+        order: str = "newest",
+        search: str = "",
+        tag: str = "",
+        limit: int = 50,
+        after: str = "",
+    ) -> Answer:
+        """Return some rows with what is suggested for them now."""
+        for name, value, choices in (("state", state, (WAITING, TAGGED, "all")), ("order", order, ORDERS)):
+            if value not in choices:
+                raise Problem(422, "Wrong query", f"{name} must be one of {', '.join(choices)}, got {value!r:.40}.")
+        with self.database.reading() as connection:
+            found, following = self.inbox.page(connection, state, order, search, tag, limit, after)
+        folded = self.folded
+        suggested = views.suggested(folded, [row._asdict() for row in found]) if found else []
+        listed = [views.stored(folded, row, one) for row, one in zip(found, suggested, strict=True)]
+        return {"rows": listed, "waiting": self.n_waiting(), "next": following}
+
+    def row(self, id: str) -> Answer:
+        """Return a row with what is suggested for it, why, and what was said of it."""
+        row, folded = self._stored(id), self.folded
+        [suggested] = views.suggested(folded, [row._asdict()])
+        listed = views.stored(folded, row, suggested)
+        listed["explanation"] = views.explained(folded, row._asdict(), suggested)
+        return listed | {"history": row.history}
+
+    def open_row(self, id: str, who: str | None) -> Answer:
+        """Note who has a row open; None closes it."""
+        self._stored(id)
+        with self.database.writing() as connection:
+            self.inbox.open(connection, id, who)
+        answer = {"id": id, "open_by": who}
+        self._tell("open", answer)
+        return answer
+
+    def _stored(self, id: str) -> StoredRow:
+        with self.database.reading() as connection:
+            found = self.inbox.find(connection, [id])
+        if id not in found:
+            raise Problem(
+                404, "Unknown row", f"There is no row {id!r:.80}: it was not predicted or learned with this id."
+            )
+        return found[id]
+
+    def export(self) -> Iterator[bytes]:
+        """Yield the journal as JSON lines, see `labelrace.serve.export`."""
+        return export.lines(self.database)
+
+
+def open_service(
+    data: str | os.PathLike[str] | None = None,
+    *,
+    database: str | None = None,
+    tagger: str | os.PathLike[str] | None = None,
+    new: Mapping[str, Any] | None = None,
+    options: Options = Options(),  # noqa: B008
+) -> Service:
+    """Open a journal, begin it if there is none, and start a service on it.
+
+    Parameters
+    ----------
+    data : path, default=None
+        The folder of the journal, which is made if it is not there.
+    database : str, default=None
+        The URL of a database, PostgreSQL or SQLite, instead of SQLite in the folder.
+    tagger : path, default=None
+        The file of the tagger that a new journal begins with. For a journal that began with this file it says nothing.
+    new : dict, default=None
+        Parameters of `labelrace.Tagger`, with which a new journal begins from nothing.
+    options : Options
+
+    Returns
+    -------
+    Service
+    """
+    opened = start.open_database(data, database, is_new=tagger is not None or new is not None)
+    try:
+        start.begin(opened, tagger, new)
+        return Service(opened, start.newest(opened), options)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _groups(requests: Sequence[Lesson]) -> list[list[int]]:
+    """Split requests into those that make a batch: a change of tags is one alone."""
+    groups, is_open = list[list[int]](), False
+    for at, request in enumerate(requests):
+        if request.kind in TEACHING and is_open and len(groups[-1]) < MAX_BATCH:
+            groups[-1].append(at)
+        else:
+            groups.append([at])
+        is_open = request.kind in TEACHING
+    return groups

@@ -1,0 +1,218 @@
+"""What the service tells of what it knows, as plain JSON values; every function reads a value and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from labelrace.serve.fold import REFUSALS, Folded, change, changes_of, table_of
+from labelrace.serve.inbox import StoredRow
+from labelrace.serve.lessons import CheckedRow
+from labelrace.serve.problems import Problem
+from labelrace.serve.quality import TREND, time_of
+from labelrace.tables.state import TagCounts
+from labelrace.tables.tag_details import TagDetails
+from labelrace.typing import FloatArray
+
+N_LIKELY = 10
+"""The most likely tags of a row that are told with their probabilities."""
+N_EXPLAINED, N_WORDS = 6, 12
+_MAX_TOGETHER = 20
+
+
+def tags_column(folded: Folded) -> str | None:
+    """Return the name of the tagger's column of tags."""
+    tags = folded.tagger.tags
+    return tags if isinstance(tags, str) else None
+
+
+# --- Rows -------------------------------------------------------------------------------------------------------------
+
+
+def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Suggest tags for rows, which have ``id`` and ``cells``, with the probabilities of the most likely ones."""
+    if not folded.tagger.is_fitted:
+        return [{"tags": [], "probabilities": {}, "review": True, "position": folded.position} for _ in rows]
+    try:
+        ranked = folded.tagger.rank(table_of(folded.tagger, rows), N_LIKELY)
+    except REFUSALS as error:
+        if len(rows) > 1:
+            # The others are not to suffer for one row.
+            return [one for row in rows for one in suggested(folded, [row])]
+        raise Problem(422, "Rows cannot be learned or predicted", str(error), [{"detail": str(error)}]) from error
+    return [
+        {
+            "tags": list(one.tags),
+            "probabilities": dict(sorted(one.likely, key=lambda pair: -pair[1])),
+            "review": one.review,
+            "position": folded.position,
+        }
+        for one in ranked
+    ]
+
+
+def likely_array(listed: Sequence[dict[str, Any]]) -> FloatArray:
+    """Return the probabilities of the most likely tags of each row, 0 where there are fewer."""
+    array = np.zeros((len(listed), N_LIKELY))
+    for row, one in zip(array, listed, strict=True):
+        likely = list(one["probabilities"].values())[:N_LIKELY]
+        row[: len(likely)] = likely
+    return array
+
+
+def answered(folded: Folded, row: CheckedRow, one: dict[str, Any], explain: bool) -> dict[str, Any]:
+    """Return what ``POST /v1/predict`` answers for a row."""
+    answer = {name: one[name] for name in ("tags", "probabilities", "review")}
+    if row.id is not None:
+        answer = {"id": row.id, **answer}
+    return answer | ({"explanation": explained(folded, row._asdict(), one)} if explain else {})
+
+
+def explained(folded: Folded, row: dict[str, Any], one: dict[str, Any]) -> dict[str, list[list[Any]]]:
+    """Return which words and values carried the most likely tags of a row."""
+    tagger, likely = folded.tagger, list(one["probabilities"])[:N_EXPLAINED]
+    if not likely or not hasattr(tagger.model_, "explain"):
+        return {}
+    parts = tagger.explain(table_of(tagger, [row]), likely, N_WORDS)
+    return {tag: [[word, amount] for word, amount in pairs] for tag, pairs in parts.items()}
+
+
+def stored(folded: Folded, row: StoredRow, one: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the inbox."""
+    tags = None if row.tags is None else current(folded, row.tags)
+    return {
+        "id": row.id,
+        "cells": row.cells,
+        "state": row.state,
+        "tags": tags,
+        "suggested": one,
+        "time": time_of(row.time),
+        "who": row.who or None,
+        "open_by": row.open_by,
+    }
+
+
+def current(folded: Folded, tags: Sequence[str]) -> list[str]:
+    """Return the current names of tags, in their order."""
+    if not folded.tagger.is_fitted:
+        return list(tags)
+    names = folded.tagger.state.names
+    return [name for tag in dict.fromkeys(tags) for name in names.current([tag])]
+
+
+# --- The model --------------------------------------------------------------------------------------------------------
+
+
+def status(folded: Folded) -> dict[str, Any]:
+    """Return what the model has learned, in numbers."""
+    tagger = folded.tagger
+    state = tagger.state if tagger.is_fitted else None
+    alarms, drifts = changes_of(tagger)
+    return {
+        "rows": state.n_rows if state else 0,
+        "position": folded.position,
+        "tags": len(state.counts) if state else 0,
+        "known": state.n_known if state else 0,
+        "corrections": state.n_corrections if state else 0,
+        "alarms": alarms,
+        "drifts": drifts,
+        "example_f1": folded.quality.of_recent().as_json()["example_f1"],
+    }
+
+
+def short_status(folded: Folded, waiting: int) -> dict[str, Any]:
+    """Return what listeners are told when something was learned."""
+    tagger = folded.tagger
+    rows, tags = (tagger.n_rows_, len(tagger.tags_)) if tagger.is_fitted else (0, 0)
+    return {"position": folded.position, "rows": rows, "tags": tags, "waiting": waiting}
+
+
+def quality(folded: Folded) -> dict[str, Any]:
+    """Return how good suggestions are, and what a precision would cost."""
+    curve: dict[str, Any] = {"confidence": [], "precision": [], "handled": []}
+    if folded.tagger.is_fitted:
+        found = folded.tagger.precision_curve_
+        is_counted = found.n_suggestions > 0
+        curve = {name: getattr(found, name)[is_counted].tolist() for name in curve}
+    return {
+        **folded.quality.as_json(),
+        "precision_curve": {**curve, "target": folded.tagger.precision},
+        "position": folded.position,
+    }
+
+
+# --- Tags -------------------------------------------------------------------------------------------------------------
+
+
+def tags(folded: Folded, search: str, limit: int) -> dict[str, Any]:
+    """Return tags, the most frequent first, of those whose name or synonyms have a text."""
+    if not folded.tagger.is_fitted:
+        return {"tags": [], "position": folded.position}
+    details, counts, wanted = folded.tagger.state.details, folded.tagger.tags_, search.casefold().strip()
+    found = [
+        tag
+        for tag in counts
+        if not wanted or any(wanted in name.casefold() for name in (tag, *details.get(tag, TagDetails()).synonyms))
+    ]
+    found.sort(key=lambda tag: (-counts[tag].rows, tag))
+    trends = folded.quality.trends()
+    seen = {one.tag: one.time for one in folded.quality.new_tags}
+    listed = [_described(tag, counts[tag], details.get(tag, TagDetails()), trends, seen) for tag in found[:limit]]
+    return {"tags": listed, "position": folded.position}
+
+
+def _described(
+    tag: str, counts: TagCounts, details: TagDetails, trends: dict[str, tuple[float, float]], seen: dict[str, float]
+) -> dict[str, Any]:
+    older, newer = trends.get(tag, (None, None))
+    moved = 0.0 if older is None or newer is None else newer - older
+    return {
+        "tag": tag,
+        "rows": counts.rows,
+        "precision": counts.precision() if counts.predicted else None,
+        "recall": counts.recall() if counts.tested else None,
+        "f1": counts.f1() if counts.tested + counts.predicted else None,
+        "recent_f1": newer,
+        "trend": "rising" if moved >= TREND else "falling" if moved <= -TREND else "",
+        "synonyms": list(details.synonyms),
+        "description": details.description,
+        "parent": details.parent,
+        "first_seen": time_of(seen[tag]) if tag in seen else None,
+    }
+
+
+def tag(folded: Folded, name: str) -> dict[str, Any]:
+    """Return a tag with those that come together with it."""
+    if not folded.tagger.is_fitted or name not in folded.tagger.tags_:
+        raise Problem(404, "Unknown tag", f"There is no tag {name!r:.80}.")
+    state = folded.tagger.state
+    together = dict[str, int]()
+    for names, rows in state.together.items():
+        for other in names if name in names else ():
+            if other != name:
+                together[other] = together.get(other, 0) + rows
+    listed = sorted(together.items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_TOGETHER]
+    seen = {one.tag: one.time for one in folded.quality.new_tags}
+    details = state.details.get(name, TagDetails())
+    described = _described(name, state.counts[name], details, folded.quality.trends(), seen)
+    return described | {"together": [{"tag": other, "rows": rows} for other, rows in listed]}
+
+
+def changed(folded: Folded, kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Return what a change of tags touches: how many tags, and the rows that were learned with them."""
+    touched = list(body["names"] if kind == "rename" else body["tags"])
+    counts = folded.tagger.tags_ if folded.tagger.is_fitted else {}
+    if kind == "describe":
+        return {"changed": len(touched), "rows": 0, "new": [tag for tag in touched if tag not in counts]}
+    rows = sum(counts[tag].rows for tag in touched if tag in counts)
+    after = change(folded.tagger, kind, body).tags_
+    return {
+        "changed": len(touched),
+        "rows": rows,
+        "tags": [{"tag": tag, "rows": counts[tag].rows} for tag in touched if tag in counts],
+        "becomes": [
+            {"tag": tag, "rows": after[tag].rows} for tag in after if tag not in counts or after[tag] != counts[tag]
+        ],
+    }
