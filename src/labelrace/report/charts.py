@@ -91,6 +91,7 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float | None] | None = None
     x_ticks: Sequence[float] = ()  # where to write numbers below, if not at round ones
+    x_names: Sequence[str] = ()  # what is written for 0, 1, … instead of the number
     percent: bool = False  # whether shares below are written as percentages
     diagonal: bool = False  # whether to draw the line on which both values are equal
     decimals: int = 3  # of the values that a page shows

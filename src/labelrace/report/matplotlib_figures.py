@@ -215,7 +215,7 @@ def _set_ticks(on: Axes, panel: Panel) -> None:
     if "y" not in panel.log:
         on.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
     if panel.x_ticks:
-        on.set_xticks(panel.x_ticks, [f"{tick:,g}" for tick in panel.x_ticks])
+        on.set_xticks(panel.x_ticks, [panel.x_names[int(x)] if panel.x_names else f"{x:,g}" for x in panel.x_ticks])
         on.xaxis.set_minor_locator(NullLocator())
     elif "x" not in panel.log:
         on.xaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))

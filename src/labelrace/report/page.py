@@ -34,11 +34,25 @@ def render_page(document: Document) -> str:
     charts = {
         chart.name: panels_data(chart.content) for chart in document.charts() if isinstance(chart.content, Panels)
     }
-    library = f"{_static(_UPLOT)}\n" if charts else ""
-    scripts = [*_SCRIPTS, *([_CHART_SCRIPT] if charts else [])]
-    script = Markup(f'{library}(() => {{\n"use strict";\n{chr(10).join(map(_static, scripts))}\n}})();\n')
+    script = page_script(charts=bool(charts))
+    return (
+        make_environment("labelrace.report")
+        .get_template("page.html")
+        .render(
+            document=document,
+            script=Markup(script),
+            # The page's policy allows this script and no other, so that script in a name does not run.
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            style=Markup(page_style()),
+            data=as_json(charts),
+        )
+    )
+
+
+def make_environment(*packages: str) -> jinja2.Environment:
+    """Return the templates of packages, those of the first that has one; what they show is escaped."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("labelrace.report"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package) for package in packages]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -47,15 +61,20 @@ def render_page(document: Document) -> str:
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     environment.filters |= {"paint": paint, "swatch": swatch}
-    return environment.get_template("page.html").render(
-        document=document,
-        script=script,
-        # The page's policy allows this script and no other, so that script in a name does not run.
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=Markup("\n".join(map(_static, _STYLES))),
-        palette=PALETTE,
-        data=as_json(charts),
-    )
+    return environment
+
+
+def page_script(*, charts: bool) -> str:
+    """Return the script of a page: its theme and tables; with ``charts`` also what draws panels."""
+    library = f"{_static(_UPLOT)}\n" if charts else ""
+    scripts = [*_SCRIPTS, *([_CHART_SCRIPT] if charts else [])]
+    return f'{library}(() => {{\n"use strict";\n{chr(10).join(map(_static, scripts))}\n}})();\n'
+
+
+def page_style() -> str:
+    """Return the styles of a page, with the colours of the charts in both themes."""
+    colors = [f"  --color-{i}: light-dark({light}, {dark});" for i, (light, dark) in enumerate(PALETTE)]
+    return "\n".join([*map(_static, _STYLES), ":root {", *colors, "}"])
 
 
 def panels_data(content: Panels) -> dict[str, Any]:
@@ -86,7 +105,8 @@ def panels_data(content: Panels) -> dict[str, Any]:
         }
 
     def panel_data(panel: Panel) -> dict[str, Any]:
-        names = ("x_label", "y_label", "log", "x_range", "y_range", "x_ticks", "percent", "diagonal", "decimals")
+        axes = ("x_label", "y_label", "log", "x_range", "y_range", "x_ticks", "x_names")
+        names = (*axes, "percent", "diagonal", "decimals")
         return {name: getattr(panel, name) for name in names} | {"series": list(map(series_data, panel.series))}
 
     views = {name: list(map(panel_data, shown)) for name, shown in content.views.items()}

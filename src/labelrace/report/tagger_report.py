@@ -94,8 +94,12 @@ def _calibration_chart(tested: Measured) -> Chart:
     bins = tested.reliability
     some = [i for i, n in enumerate(bins.entries.tolist()) if n]
     x, y = ([float(values[i]) for i in some] for values in (bins.mean_probability, bins.share_present))
-    tips = [f"{bins.entries[i]:,} tags" for i in some]
-    series = [Series("found", x, y, 0, marker="o", tips=tips)]
+    return calibration_chart(x, y, [f"{bins.entries[i]:,} tags" for i in some])
+
+
+def calibration_chart(probabilities: Sequence[float], shares: Sequence[float], tips: Sequence[str]) -> Chart:
+    """Return the shares that were right of tags, by the probabilities that were said of them."""
+    series = [Series("found", probabilities, shares, 0, marker="o", tips=tips)]
     panel = Panel(
         "", series, "probability", "share that is right", x_range=(0.0, 1.0), y_range=(0.0, 1.0), diagonal=True
     )

@@ -11,6 +11,7 @@ const CROWDED = 500;
 
 const number = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6 });
 const share = (value) => `${(100 * value).toLocaleString("en", { maximumSignificantDigits: 3 })} %`;
+const nameOf = (panel, x) => panel.x_names[x] ?? (panel.percent ? share(x) : number(x));
 const colorOf = ({ color }) => paint(color === null ? "--muted" : `--color-${color}`);
 const lastOf = (line) => line.findLastIndex((value) => value !== null);
 
@@ -211,7 +212,7 @@ function axesOf(panel, hasMarkers) {
     ...(log ? { splits: (_u, _axis, low, high) => logTicks(low, high) } : {}),
     ...more,
   });
-  const below = { size: 30, values: (_, splits) => splits.map(panel.percent ? share : number) };
+  const below = { size: 30, values: (_, splits) => splits.map((value) => nameOf(panel, value)) };
   if (panel.x_ticks.length) below.splits = () => panel.x_ticks;
   const beside = { size: 48, values: (_, splits) => splits.map(number) };
   return { scales: { x, y }, axes: [axis(panel.x_label, isLog("x"), below), axis(panel.y_label, isLog("y"), beside)] };
@@ -239,7 +240,7 @@ function startPanel(box, chart, legend, say) {
   /** Where the cursor is, and what happened since the point before. */
   function positionText() {
     const happened = chart.marks.filter((mark) => mark.text && mark.x < stops[at].x && mark.x >= (at ? stops[at - 1].x : 0));
-    return [chart.position.replace("{}", number(stops[at].x)), ...new Set(happened.map(({ text }) => text))].join("; ");
+    return [chart.position.replace("{}", panel.x_names[stops[at].x] ?? number(stops[at].x)), ...new Set(happened.map(({ text }) => text))].join("; ");
   }
 
   /** The stop that the pointer means: the nearest point, or the value of x below it. */
