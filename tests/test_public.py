@@ -27,7 +27,7 @@ PACKAGES = (
 REQUIRED = {
     "numpy", "scipy", "sklearn", "numba", "pyarrow", "safetensors", "threadpoolctl", "typer", "rich", "jinja2", "pooch",
 }  # fmt: skip
-EXTRA = {"matplotlib", "river", "pytest", "hypothesis", "yaml"}
+EXTRA = {"fastapi", "httpx", "hypothesis", "matplotlib", "pytest", "river", "sqlalchemy", "uvicorn", "yaml"}
 # Still without an example that runs. What has one now, or is no longer public, leaves this list.
 WITHOUT_EXAMPLE = {
     "labelrace.checks.permute_known",
@@ -126,7 +126,7 @@ def test_names_that_do_not_exist():
 
 def test_errors_are_of_the_kinds_that_users_catch_already():
     own = {name: one for name, one in vars(exceptions).items() if isinstance(one, type)}
-    assert len(own) == 10
+    assert len(own) == 11
     for name, one in own.items():
         assert issubclass(one, UserWarning if name.endswith("Warning") else exceptions.LabelraceError)
     for name in ("DataFormatError", "GrowthError", "MergeError", "ModelFileError", "UnknownRowError"):

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from labelrace.related.trees.eaht import EaHTClassifier as EaHTClassifier
     from labelrace.related.trees.isoup import ISOUPTreeClassifier as ISOUPTreeClassifier
     from labelrace.related.trees.mlht import MLHTClassifier as MLHTClassifier
+    from labelrace.serve.client import AsyncClient as AsyncClient
+    from labelrace.serve.client import Client as Client
     from labelrace.streams import load_dataset as load_dataset
     from labelrace.tables import Tagger as Tagger
 

@@ -6,6 +6,12 @@ scikit-learn's users already catch.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 
 class LabelraceError(Exception):
     """Base of all errors below, to catch any of them."""
@@ -41,6 +47,26 @@ class MergeError(LabelraceError, ValueError):
 
 class ModelFileError(LabelraceError, ValueError):
     """A file is not a labelrace model, is damaged, or was written by a newer version."""
+
+
+class ServiceError(LabelraceError, RuntimeError):
+    """A service (`labelrace serve`) refused a request, or cannot be reached.
+
+    Attributes
+    ----------
+    detail : str
+        What is wrong, and what to do.
+    status : int or None
+        The HTTP status; None if there was no answer.
+    errors : tuple of dict
+        Each with ``detail``, and where they can be told ``row``, the number of the row from 0, and ``field``.
+    """
+
+    def __init__(self, detail: str, status: int | None = None, errors: Sequence[dict[str, Any]] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+        self.errors = tuple(errors)
 
 
 class UnknownRowError(LabelraceError, ValueError):

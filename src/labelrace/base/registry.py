@@ -30,11 +30,13 @@ ENTRY_POINTS = "labelrace.models"
 PUBLIC_HOMES = {
     "AROWClassifier": "labelrace.related.linear.arow",
     "AdaGradClassifier": "labelrace.related.linear.adagrad",
+    "AsyncClient": "labelrace.serve.client",
     "BMaDClassifier": "labelrace.related.compression.bmad",
     "BinaryRelevanceClassifier": "labelrace.related.relevance",
     "CPLSTClassifier": "labelrace.related.compression.cplst",
     "CSSPClassifier": "labelrace.related.compression.cssp",
     "ClassifierChainsClassifier": "labelrace.related.chains",
+    "Client": "labelrace.serve.client",
     "CompressedLabelingClassifier": "labelrace.related.compression.cl",
     "CompressedSensingClassifier": "labelrace.related.compression.cs",
     "ConstantClassifier": "labelrace.related.constant",

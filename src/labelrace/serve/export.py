@@ -50,7 +50,7 @@ def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
         return header
     # The oldest snapshot that is whole.
     for position in sorted(at for at in snapshots.positions(connection) if at >= first):
-        with contextlib.suppress(snapshots.Unreadable):
+        with contextlib.suppress(snapshots.UnreadableError):
             content = snapshots.read(connection, position)
             if content is not None:
                 return header | {"position": position, "snapshot": base64.b64encode(content).decode()}

@@ -17,7 +17,6 @@ from labelrace.serve.inbox import Inbox
 from labelrace.serve.journal import Compacted, Journal, as_text
 from labelrace.serve.problems import busy
 
-
 # Entries that are written at once: others may write in between.
 _AT_ONCE = 10_000
 
@@ -128,7 +127,7 @@ def _checked_snapshots(database: Database) -> tuple[list[int], list[int]]:
             if content is not None:
                 snapshots.unpack(content)
                 whole.append(position)
-        except snapshots.Unreadable:
+        except snapshots.UnreadableError:
             damaged.append(position)
     return whole, damaged
 

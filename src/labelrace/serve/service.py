@@ -168,7 +168,7 @@ class Service:
         with self.database.writing() as connection:
             told = self.journal.answered(connection, [one.key for one in requests if one.key])
             stored = self.inbox.find(connection, lessons.ids_of(requests))
-            drafts = Drafts(self.folded, lambda: self._exact(connection), stored, self.limits)
+            drafts = Drafts(self.folded, lambda: self.exact(connection), stored, self.limits)
             for at, request in enumerate(requests):
                 try:
                     if request.key in told:
@@ -215,7 +215,7 @@ class Service:
         """Number of entries of the journal that are known of and not learned here yet."""
         return max(0, self._head - self.folded.position)
 
-    def _exact(self, connection: Connection) -> Folded:
+    def exact(self, connection: Connection) -> Folded:
         """Return what is known at the end of the journal, on a connection that keeps others from writing."""
         folded = self.folded
         try:

@@ -38,7 +38,7 @@ _PART = 2**20
 _FIELD = "serve"
 
 
-class Unreadable(ValueError):
+class UnreadableError(ValueError):
     """The bytes of a snapshot are not those that were written."""
 
 
@@ -136,7 +136,7 @@ def read(connection: Connection, position: int) -> bytes | None:
     query = sql.select(PARTS.c.body).where(PARTS.c.maker == wanted.maker).order_by(PARTS.c.number)
     content = b"".join(connection.execute(query).scalars())
     if len(content) != wanted.size or hashlib.sha256(content).hexdigest() != wanted.digest:
-        raise Unreadable("its bytes are not those that were written")
+        raise UnreadableError("its bytes are not those that were written")
     return content
 
 
@@ -144,7 +144,7 @@ def is_whole(connection: Connection, position: int) -> bool:
     """Return whether there is a snapshot at a position with the bytes that were written."""
     try:
         return read(connection, position) is not None
-    except Unreadable:
+    except UnreadableError:
         return False
 
 

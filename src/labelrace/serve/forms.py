@@ -1,0 +1,362 @@
+"""The forms of requests and answers, for the OpenAPI; rows themselves are checked once, by `lessons`.
+
+A request is read by `fields` into plain values, which the service takes as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from labelrace.serve.answers import invalid
+from labelrace.serve.problems import Problem
+
+Cell: TypeAlias = str | bool | int | float | list[str] | None
+Id: TypeAlias = str | int
+Names: TypeAlias = list[str]
+FormT = TypeVar("FormT", bound=BaseModel)
+
+_FORBIDDEN = ConfigDict(extra="forbid")
+_ANY = ConfigDict(extra="allow")
+
+
+# --- Requests ---------------------------------------------------------------------------------------------------------
+
+
+class Row(BaseModel):
+    """A row: its cells by the names of their columns, and an id if it is to wait for its tags."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"example": {"id": "T-1", "title": "An oven"}})
+    __pydantic_extra__: dict[str, Cell]
+
+    id: Id | None = None
+
+
+class TaggedRow(Row):
+    """A row with its tags; an empty list says that no tag applies."""
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"example": {"id": "T-1", "title": "An oven", "tags": ["oven"]}}
+    )
+
+    tags: Names
+
+
+class SaidOfRow(BaseModel):
+    """What is said of a row: its tags, null to withdraw what was said, or tags to add and to remove."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"id": "T-1", "tags": ["oven"]}})
+
+    id: Id
+    tags: Names | None = None
+    add: Names = []
+    remove: Names = []
+
+
+class Predict(BaseModel):
+    """Rows whose tags are wanted."""
+
+    model_config = _FORBIDDEN
+
+    rows: list[Row] = Field(min_length=1)
+    explain: bool = Field(default=False, description="Whether to say which words and values carried which tag.")
+
+
+class Learn(BaseModel):
+    """Rows with tags that are learned whole or not at all."""
+
+    model_config = _FORBIDDEN
+
+    rows: list[TaggedRow] = Field(min_length=1)
+
+
+class Feedback(BaseModel):
+    """What is said of rows that were predicted or learned before."""
+
+    model_config = _FORBIDDEN
+
+    rows: list[SaidOfRow] = Field(min_length=1)
+
+
+class Open(BaseModel):
+    """Who has a row open; null closes it."""
+
+    model_config = _FORBIDDEN
+
+    who: str | None = Field(max_length=100)
+
+
+class _Change(BaseModel):
+    model_config = _FORBIDDEN
+
+    preview: bool = Field(default=False, description="Whether to say what the change touches, and change nothing.")
+
+
+class Rename(_Change):
+    """New names of tags by their old ones."""
+
+    names: dict[str, str] = Field(min_length=1)
+
+
+class Merge(_Change):
+    """Tags that become one."""
+
+    tags: Names = Field(min_length=1)
+    into: str
+
+
+class Retire(_Change):
+    """Tags that are no longer given."""
+
+    tags: Names = Field(min_length=1)
+
+
+class Details(BaseModel):
+    """What is said of a tag."""
+
+    model_config = _FORBIDDEN
+
+    synonyms: Names | None = None
+    description: str | None = None
+    parent: str | None = None
+
+
+class Describe(_Change):
+    """Synonyms, descriptions and parents of tags; tags that no row has had are added."""
+
+    tags: dict[str, Details] = Field(min_length=1)
+
+
+# --- Answers ----------------------------------------------------------------------------------------------------------
+
+
+class Predicted(BaseModel):
+    """The tags of a row."""
+
+    id: str | None = None
+    tags: Names
+    probabilities: dict[str, float]
+    review: bool
+    explanation: dict[str, list[tuple[str, float]]] | None = None
+
+
+class Predictions(BaseModel):
+    """The tags of rows, and the position in the journal up to which the model has learned."""
+
+    rows: list[Predicted]
+    position: int
+
+
+class Learned(BaseModel):
+    """How many rows were learned, and the position of the request in the journal."""
+
+    learned: int
+    position: int
+
+
+class Changed(BaseModel):
+    """How many tags a change touches, and how many rows have them."""
+
+    model_config = _ANY
+
+    changed: int
+    rows: int
+    position: int
+
+
+class Suggested(BaseModel):
+    """What the current model suggests for a row."""
+
+    model_config = _ANY
+
+    tags: Names
+    probabilities: dict[str, float]
+    review: bool
+    position: int | None = None
+
+
+class KnownRow(BaseModel):
+    """A row that was sent with an id."""
+
+    model_config = _ANY
+
+    id: str
+    cells: dict[str, Cell]
+    state: Literal["waiting", "tagged"]
+    tags: Names | None
+    suggested: Suggested | None
+    time: str
+    who: str | None
+    open_by: str | None
+
+
+class KnownRows(BaseModel):
+    """A page of rows; `next` is what `after` must be for the next page, null on the last one."""
+
+    rows: list[KnownRow]
+    waiting: int
+    next: str | None
+
+
+class Said(BaseModel):
+    """What was said of a row at a time."""
+
+    position: int
+    time: str
+    who: str | None
+    tags: Names | None
+
+
+class RowWithHistory(KnownRow):
+    """A row with why its tags are suggested, and what was said of it."""
+
+    explanation: dict[str, list[tuple[str, float]]] | None = None
+    history: list[Said]
+
+
+class Opened(BaseModel):
+    """Who has a row open."""
+
+    id: str
+    open_by: str | None
+
+
+class Tag(BaseModel):
+    """A tag, how often and how well it is given."""
+
+    model_config = _ANY
+
+    tag: str
+    rows: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    recent_f1: float | None
+    trend: str
+    synonyms: Names
+    description: str
+    parent: str | None
+    first_seen: str | None
+
+
+class Tags(BaseModel):
+    """All tags, or those that were searched."""
+
+    tags: list[Tag]
+    position: int
+
+
+class TagWithOthers(Tag):
+    """A tag with those that rows have together with it."""
+
+    together: list[dict[str, Any]]
+
+
+class Status(BaseModel):
+    """How far the service is."""
+
+    model_config = _ANY
+
+    rows: int
+    position: int
+    tags: int
+    waiting: int
+    known: int
+    corrections: int
+    alarms: int
+    drifts: int
+    journal_position: int
+    snapshot_position: int
+    version: str
+    example_f1: float | None
+
+
+class Quality(BaseModel):
+    """How good the suggestions have been, each compared with what a person said later."""
+
+    model_config = _ANY
+
+    tested: int
+    example_f1: float | None
+    precision: float | None
+    recall: float | None
+    agreement: float | None
+    position: int
+
+
+class Health(BaseModel):
+    """How the service is."""
+
+    status: str
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong, in which row and field."""
+
+    row: int | None = None
+    field: str | None = None
+    detail: str
+
+
+class ProblemDetails(BaseModel):
+    """A problem as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[ErrorDetail] = []
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+
+def fields(body: Any, form: type[BaseModel]) -> dict[str, Any]:
+    """Return the fields of a body; it must be an object that has those of the form and no others.
+
+    Examples
+    --------
+    >>> fields({"rows": [{"title": "An oven"}]}, Predict)
+    {'rows': [{'title': 'An oven'}]}
+    """
+    if type(body) is not dict:
+        raise _wrong("body", f"the body must be an object with {_listed(form)}, got {body!r:.80}.")
+    for name in body:
+        if name not in form.model_fields:
+            raise _wrong(name[:80], f"{name!r:.80} is not a field here: the body has {_listed(form)}.")
+    for name, field in form.model_fields.items():
+        if field.is_required() and name not in body:
+            raise _wrong(name, f"{name} must be there.")
+        if field.annotation is bool and type(body.get(name, False)) is not bool:
+            raise _wrong(name, f"{name} must be true or false, got {body[name]!r:.80}.")
+    return body
+
+
+def validated(body: Any, form: type[BaseModel]) -> dict[str, Any]:
+    """Return what a body says, checked by its form; for requests that are few.
+
+    Examples
+    --------
+    >>> validated({"who": "Ann"}, Open)
+    {'who': 'Ann'}
+    """
+    return parsed(body, form).model_dump(exclude_unset=True)
+
+
+def parsed(body: Any, form: type[FormT]) -> FormT:
+    """Return a body as its form."""
+    try:
+        return form.model_validate(body, strict=True)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False, include_context=False, include_input=False)) from None
+
+
+def _listed(form: type[BaseModel]) -> str:
+    return ", ".join(form.model_fields)
+
+
+def _wrong(field: str, detail: str) -> Problem:
+    return Problem(
+        422, "Request has wrong values", f"{detail[0].upper()}{detail[1:]}", [{"field": field, "detail": detail}]
+    )
