@@ -1,15 +1,19 @@
-# Every target sets up what it needs: `make demo` and `make test` work from a bare clone. They use python3, or any other
-# supported Python, which gets an environment of its own: make PYTHON3=/path/to/python3.12 test
+# Every target sets up what it needs: `make demo`, `make serve` and `make test` work from a bare clone. They use python3, or
+# any other supported Python, which gets an environment of its own: make PYTHON3=/path/to/python3.12 test
 PYTHON3 ?= python3
 version = $(shell $(PYTHON3) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 VENV    := .venv$(if $(filter-out python3,$(PYTHON3)),-$(version))
 PYTHON  := $(VENV)/bin/python
 READY   := $(VENV)/.ready
 
-.PHONY: demo test quick lint smoke fuzz paper bench lock clean
+.PHONY: demo serve test quick lint smoke fuzz paper bench lock clean
 
 demo: $(READY)
 	$(VENV)/bin/labelrace run
+
+# The service from nothing on the demo's stream, with people who correct it for a minute; then until Ctrl-C.
+serve: $(READY)
+	$(PYTHON) -m labelrace.serve.demo
 
 # `make test F=race/decoder` runs the tests and examples of one module or folder, `make test ALL=1` those of every model
 # over all models, as the gate does.

@@ -12,10 +12,11 @@ from labelrace.cli.main import app
 
 
 def commands(group, path=()):
-    """Return all subcommands by their words."""
+    """Return all subcommands by their words; one that is hidden is what its group does by itself."""
     found = {}
     for name, one in group.commands.items():
-        found |= commands(one, (*path, name)) if hasattr(one, "commands") else {(*path, name): one}
+        words = path if one.hidden else (*path, name)
+        found |= commands(one, words) if hasattr(one, "commands") else {words: one}
     return found
 
 
@@ -23,6 +24,7 @@ ROOT = typer.main.get_command(app)
 COMMANDS = commands(ROOT)
 EXPECTED = {("run",), ("train",), ("predict",), ("models",), ("report",)} | {
     *(("data", name) for name in ("list", "info", "fetch", "convert", "make")),
+    *(("serve", *name) for name in ((), ("export",), ("import",), ("backup",), ("compact",))),
 }
 
 

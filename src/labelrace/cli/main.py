@@ -13,7 +13,7 @@ from rich.console import Console
 
 from labelrace import __version__
 from labelrace.base import registry
-from labelrace.cli import compare, data, inspect, models, predict, report, run, tags, test, train
+from labelrace.cli import compare, data, inspect, models, predict, report, run, serve, tags, test, train, watch
 from labelrace.cli.messages import Interrupted, as_line, sentence
 from labelrace.exceptions import LabelraceError
 
@@ -33,6 +33,8 @@ app.command()(compare.compare)
 app.command()(inspect.explain)
 app.command()(inspect.inspect)
 app.add_typer(tags.app, name="tags")
+app.add_typer(serve.app, name="serve")
+app.command()(watch.watch)
 app.command()(run.run)
 app.command()(report.report)
 app.command("models")(models.list_models)
