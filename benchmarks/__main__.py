@@ -25,6 +25,7 @@ from benchmarks import (
     quality,
     rivals,
     scale,
+    screenshots,
     search,
     speed,
     tags,
@@ -53,6 +54,7 @@ for command in (
     unseen.unseen,
     disturbance.disturbance,
     pictures.pictures,
+    screenshots.screenshots,
     rivals.rivals,
 ):
     app.command()(command)

@@ -3,12 +3,11 @@
 import { tagsOf } from "./choice.js";
 import { combobox } from "./combobox.js";
 import { ago, cellText, h, percent, printable } from "./dom.js";
-import { marked, sentence } from "./words.js";
+import { colorOf, marked, sentence } from "./words.js";
 
 // Columns that make good titles, and how long a title may be.
 const TITLES = ["title", "subject", "name", "summary", "headline", "question"];
 const TITLE_LENGTH = 160;
-const COLORS = 8;
 
 /** The column whose text is the title of a row, if any: one that is called so, or the first short text. */
 export function titleColumn(cells) {
@@ -55,12 +54,10 @@ export function rowView(article, tags, actions) {
     history,
   );
 
-  const colorOf = (tag) => `var(--color-${Math.max(0, choice.order.indexOf(tag)) % COLORS})`;
-
   function showHead() {
     const title = titleColumn(row.cells);
     const columns = Object.keys(row.cells);
-    const nodes = (column) => (showsWords ? marked(printable(row.cells[column]), column, row.explanation, columns, colorOf) : [printable(row.cells[column])]);
+    const nodes = (column) => (showsWords ? marked(printable(row.cells[column]), column, row.explanation, columns, choice.order) : [printable(row.cells[column])]);
     head.replaceChildren(
       h("p", { class: "meta" },
         h("span", { class: "id" }, printable(row.id)), h("span", {}, ago(row.time) === "now" ? "just now" : `${ago(row.time)} ago`),
@@ -105,7 +102,7 @@ export function rowView(article, tags, actions) {
       h("span", { class: "probability" }, probability === undefined ? (said[1] === "new tag" ? "new" : "") : percent(probability)),
     );
     button.style.setProperty("--p", probability ?? 0);
-    button.style.setProperty("--chip", colorOf(tag));
+    button.style.setProperty("--chip", colorOf(tag, choice.order));
     return h("li", {}, button);
   }
 

@@ -3,7 +3,7 @@
 import { get, getFile, post, postFile, query, teach } from "./api.js";
 import { byId, cellText, h, percent, plural, printable } from "./dom.js";
 import { attempt, startShell, toast } from "./shell.js";
-import { marked, sentence } from "./words.js";
+import { colorOf, marked, sentence } from "./words.js";
 
 // Milliseconds after the last key; rows of a request, and characters about; rows of a file that are shown.
 const PAUSE = 250;
@@ -36,17 +36,16 @@ async function answer() {
   const [row] = found.rows;
   const likely = Object.entries(row.probabilities).filter(([tag, p]) => p >= 0.05 || row.tags.includes(tag));
   const order = likely.map(([tag]) => tag);
-  const colorOf = (tag) => `var(--color-${Math.max(0, order.indexOf(tag)) % 8})`;
   const chips = likely.map(([tag, probability]) => {
     const chip = h("li", { class: row.tags.includes(tag) ? "pill chosen" : "pill" }, h("span", { class: "dot", "aria-hidden": "true" }), h("span", {}, printable(tag)), h("small", {}, percent(probability)));
-    chip.style.setProperty("--chip", colorOf(tag));
+    chip.style.setProperty("--chip", colorOf(tag, order));
     return chip;
   });
   const names = Object.keys(cells);
   byId("answer").replaceChildren(
     h("ul", { class: "pills", "aria-label": "Tags" }, chips.length ? chips : h("li", { class: "muted" }, "No tag is likely.")),
     row.review ? h("p", { class: "muted" }, h("span", { class: "badge review" }, "review"), " Not sure enough to go without a person.") : "",
-    ...names.map((name) => h("p", { class: "echo" }, marked(printable(cells[name]), name, row.explanation, names, colorOf))),
+    ...names.map((name) => h("p", { class: "echo" }, marked(printable(cells[name]), name, row.explanation, names, order))),
     ...row.tags.filter((tag) => row.explanation?.[tag]).map((tag) => h("p", { class: "hint" }, sentence(tag, row.explanation[tag], names))),
   );
   return undefined;

@@ -5,10 +5,14 @@ import { h } from "./dom.js";
 // Words that count: those with at least this share of what the strongest adds, and at most so many.
 const SHARE = 0.2;
 const MOST = 5;
+const COLORS = 8;
 // Texts without spaces between words: a word is found anywhere in them.
 const JOINED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/u;
 
 const plain = (text) => text.normalize("NFKC").toLowerCase();
+
+/** The colour of a tag, by its place among those that are shown. */
+export const colorOf = (tag, shown) => `var(--color-${Math.max(0, shown.indexOf(tag)) % COLORS})`;
 
 /** Parts of an explanation that speak for the tag, or against it: {column, word, amount}, strongest first. */
 export function reasons(parts, columns, sign = 1) {
@@ -23,15 +27,15 @@ export function reasons(parts, columns, sign = 1) {
 }
 
 /** For a column, what each of its words speaks for: a map from word to {tag, strength} of the tag it says most of. */
-function meanings(column, explanation, columns) {
+function meanings(column, explanation, columns, shown) {
   const found = new Map();
-  for (const [tag, parts] of Object.entries(explanation)) {
-    const strong = reasons(parts, columns);
-    for (const { column: own, word, amount } of strong) {
-      if (own !== undefined && own !== column) continue;
-      const key = plain(word);
-      if (key && !(found.get(key)?.amount >= amount)) found.set(key, { tag, amount, strength: amount / strong[0].amount });
-    }
+  const all = shown.flatMap((tag) => reasons(explanation[tag] ?? [], columns).map((reason) => ({ tag, ...reason })));
+  // Of a tag that is hardly likely, no word says much.
+  const strongest = Math.max(...all.map(({ amount }) => amount));
+  for (const { tag, column: own, word, amount } of all) {
+    if ((own !== undefined && own !== column) || amount < SHARE * strongest) continue;
+    const key = plain(word);
+    if (key && !(found.get(key)?.amount >= amount)) found.set(key, { tag, amount, strength: amount / strongest });
   }
   return found;
 }
@@ -46,9 +50,9 @@ function patternOf(words) {
   return new RegExp(escaped.join("|"), "giu");
 }
 
-/** A text as nodes, with its words that speak for a tag as <mark>, in the colour of the tag's chip. */
-export function marked(text, column, explanation, columns, colorOf) {
-  const found = explanation && meanings(column, explanation, columns);
+/** A text as nodes, with its words that speak for one of the tags that are shown as <mark>, in the colour of the tag's chip. */
+export function marked(text, column, explanation, columns, shown) {
+  const found = explanation && meanings(column, explanation, columns, shown);
   if (!found?.size) return [text];
   const nodes = [];
   let end = 0;
@@ -57,7 +61,7 @@ export function marked(text, column, explanation, columns, colorOf) {
     if (!meaning) continue;
     nodes.push(text.slice(end, index));
     const mark = h("mark", { title: `speaks for ${meaning.tag}`, "data-tag": meaning.tag, class: meaning.strength > 0.6 ? "strong" : "" }, word);
-    mark.style.setProperty("--mark", colorOf(meaning.tag));
+    mark.style.setProperty("--mark", colorOf(meaning.tag, shown));
     nodes.push(mark);
     end = index + word.length;
   }
