@@ -55,7 +55,7 @@ def test_a_second_one_at_any_moment(tmp_path):
     """While the first one is dealt with, the model is saved, or the interpreter ends."""
     (tmp_path / "t.csv").write_text("text,tags\n" + "some words here,a;b\nother words there,b\n" * 30_000)
     draw, program = random.Random(0), "from labelrace.cli import command; command()"
-    for _ in range(8):
+    for _ in range(4):
         process = subprocess.Popen(
             [sys.executable, "-c", program, "train", "t.csv", "--tags", "tags", "-o", "model", "--force"],
             stdout=subprocess.PIPE,

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 import labelrace
 from labelrace.base.sparse import dense
-from labelrace.distributed import evaluate, fit, predict, worker_tasks
+from labelrace.distributed import cluster, evaluate, fit, predict, worker_tasks
 from labelrace.distributed.cluster import connect
 from labelrace.distributed.fitting import plan
 from labelrace.distributed.sources import FilePiece, pieces_of
@@ -199,7 +199,7 @@ def test_the_tagger_from_parquet_files_and_from_delayed_tables(client, tickets, 
     assert sum(parquet.read_table(path).num_rows for path in paths) == 2400
 
 
-def test_what_goes_wrong_is_said_in_one_sentence(client, tickets, tmp_path):
+def test_what_goes_wrong_is_said_in_one_sentence(client, tickets, tmp_path, monkeypatch):
     folder, _ = tickets
     with pytest.raises(MergeError, match="RACEClassifier cannot be learned in shares: with adaptive encoding"):
         fit(labelrace.make_model("race-cls-adaptive", random_state=0), PARTS, client=client)
@@ -218,10 +218,8 @@ def test_what_goes_wrong_is_said_in_one_sentence(client, tickets, tmp_path):
     for source, message in ((str(folder / "none-*.csv"), "there is no such file"), (3, "source must be files")):
         with pytest.raises(ValueError, match=message):
             fit(labelrace.Tagger("tags"), source, client=client)
-    with (
-        pytest.raises(DistributedError, match="no Dask scheduler at tcp"),
-        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-    ):
+    monkeypatch.setattr(cluster, "_TIMEOUT", "1s")
+    with pytest.raises(DistributedError, match="no Dask scheduler at tcp"):
         fit(labelrace.Tagger("tags"), str(folder / "*.parquet"), scheduler="tcp://127.0.0.1:9")
 
 

@@ -30,10 +30,11 @@ from labelrace.streams.demo import demo_tickets
 from labelrace.streams.synthetic import SyntheticStream
 
 PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=15, n_labels=12, seed=3).batches(20)]
+N_KILLS = 6
 
 
 def test_workers_that_are_killed_change_nothing(client):
-    """SIGKILL of a worker 20 times, at random moments of some fits: Dask repeats what was lost, to the bit.
+    """SIGKILL of a worker some times, at random moments of some fits: Dask repeats what was lost, to the bit.
 
     Half of the fits have rows that are sent with their tasks, and half have rows that are read where they are learned,
     in rounds that start from one another.
@@ -49,15 +50,15 @@ def test_workers_that_are_killed_change_nothing(client):
     with connect(workers=2) as own:
         for turn in itertools.count():
             own.wait_for_workers(1, timeout=120)
-            killer = _Killer(own, rng.uniform(0.02, 2.0, 10), limit=20 - n_killed)
+            killer = _Killer(own, rng.uniform(0.02, 2.0, 10), limit=N_KILLS - n_killed)
             try:
                 found = learned(own, (PARTS, read)[turn % 2])
             finally:
                 n_killed += killer.end()
             np.testing.assert_array_equal(found, expected[turn % 2])
-            if n_killed >= 20:
+            if n_killed >= N_KILLS:
                 break
-    assert n_killed == 20
+    assert n_killed == N_KILLS
 
 
 def _read_slowly(index):
