@@ -188,7 +188,7 @@ def _kill(nursery: Nursery, names: Sequence[str], kills: int, draw: random.Rando
         name = draw.choice(names)
         if draw.random() < 0.85:
             nursery.wait_for(name)
-            time.sleep(draw.uniform(0, 0.5))
+            time.sleep(draw.uniform(0, 0.7))
         else:
             time.sleep(draw.uniform(0, 0.2))
         status = nursery.kill(name)
@@ -335,4 +335,3 @@ def compare_end(url: str, folded: Folded, entries: Sequence[Entry], lines: Seque
     assert digest_of(export.learned(lines)) == digest_of(folded), "The exported journal gives another model."
     exported = [Entry(**json.loads(line)) for line in lines[1:]]
     assert exported == entries[len(entries) - len(exported) :]
-
