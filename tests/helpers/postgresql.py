@@ -6,11 +6,11 @@ import pytest
 
 from benchmarks.postgresql import running_cluster, why_not
 
-needs_postgresql = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Yield a cluster of a module's own."""
-    with running_cluster() as started:
-        yield started
+def postgresql():
+    """Yield a cluster that the tests of a module have for themselves."""
+    if why := why_not():
+        pytest.skip(why)
+    with running_cluster() as cluster:
+        yield cluster
