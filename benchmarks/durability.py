@@ -80,9 +80,10 @@ def durability(
     database: Annotated[str, typer.Option(help="The database: sqlite or postgresql.")] = "sqlite",
     seed: Annotated[int, typer.Option(help="Of what is asked, and when processes are killed.")] = 0,
 ) -> None:
-    """Kill services at random moments while they are taught, and compare what is left with what was answered.
+    """Kill services at random moments, and compare what is left.
 
-    One, two and three processes share a journal in turn, which another one compacts.
+    People teach them meanwhile. One, two and three processes share a journal in turn, which another one compacts. All
+    that was answered has to be in the journal once, and all that any process has known has to be the fold over it.
 
     [dim]Example:[/dim] python -m benchmarks durability --kills 200 --database postgresql
     """

@@ -14,3 +14,11 @@ def postgresql():
         pytest.skip(why)
     with running_cluster() as cluster:
         yield cluster
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path_factory):
+    """Return the URL of an empty database of either kind."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgresql").new_database()
+    return f"sqlite:///{tmp_path_factory.mktemp('journal')}/journal.sqlite"
