@@ -10,7 +10,7 @@ from helpers.serving import TICKETS, feedback, predict, serving, teach
 
 from labelrace.serve import journal as module
 from labelrace.serve import snapshots, start
-from labelrace.serve.database import ENTRIES, PARTS, Database
+from labelrace.serve.database import ENTRIES, PARTS, Database, url_of
 from labelrace.serve.fold import fold
 from labelrace.serve.journal import Compacted, Entry, Journal, NewEntry
 from labelrace.serve.lessons import Lesson
@@ -114,6 +114,30 @@ def test_writers_wait_for_one_another(database_url):
     assert [batch[0].position for batch in Journal(databases[0]).walk(0)] == list(range(1, 61))
     for database in databases:
         database.close()
+
+
+def test_those_that_are_first_at_a_new_file_wait_for_one_another(tmp_path):
+    errors = []
+
+    def create(folder, barrier):
+        database = Database(url_of(folder))
+        try:
+            barrier.wait()
+            database.create()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            database.close()
+
+    for case in range(20):
+        (folder := tmp_path / str(case)).mkdir()
+        barrier = threading.Barrier(6)
+        threads = [threading.Thread(target=create, args=(folder, barrier)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert not errors, errors[0]
 
 
 def test_a_reader_sees_one_state(database_url):
