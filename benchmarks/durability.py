@@ -72,7 +72,8 @@ class Figures(NamedTuple):
 
     def plus(self, other: Figures) -> Figures:
         """Return the sums."""
-        return Figures(*(one + two for one, two in zip(self, other, strict=True)))
+        sums: Any = {name: value + getattr(other, name) for name, value in self._asdict().items()}
+        return Figures(**sums)
 
 
 def durability(
@@ -234,8 +235,9 @@ def compare(url: str, nursery: Nursery, sent: Sequence[Sent], lines: Sequence[by
     folded = start.empty(NEW)
     for _, group in groupby(entries, lambda entry: entry.batch):
         folded = fold(folded, list(group))
-        digest = known.pop(folded.position, None)
-        assert digest in (None, digest_of(folded)), f"A process differs from the fold at position {folded.position}."
+        if folded.position in known:
+            digest = known.pop(folded.position)
+            assert digest == digest_of(folded), f"A process differs from the fold at position {folded.position}."
     assert not known, f"There is no commit that ends at {sorted(known)[:5]}."
     compare_end(url, folded, entries, lines)
     log = (nursery.folder / "log").read_text()
@@ -264,7 +266,7 @@ def read_database(url: str) -> tuple[list[Entry], dict[str, Any]]:
         if engine.dialect.name == "sqlite":
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
     engine.dispose()
-    return [Entry(*values, json.loads(body)) for *values, body in found], rows
+    return [Entry._make([*values, json.loads(body)]) for *values, body in found], rows
 
 
 def compare_answers(requests: Sequence[Sent], entries: Sequence[Entry]) -> None:
