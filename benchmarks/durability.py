@@ -14,7 +14,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -93,13 +93,16 @@ def durability(
     if database == "postgresql" and (why := why_not()):
         raise ValueError(why)
     total, number = Figures(), 0
-    with places(database) as place:
+    with contextlib.ExitStack() as opened:
+        cluster = opened.enter_context(running_cluster()) if database == "postgresql" else None
         while total.kills < kills:
             with tempfile.TemporaryDirectory(prefix="labelrace-") as folder:
-                count = min(_KILLS, kills - total.kills)
-                done = kill_and_compare(place(Path(folder)), Path(folder), count, 1 + number % 3, seed + number)
+                url = url_of(Path(folder)) if cluster is None else checked_url(cluster.new_database())
+                count, processes = min(_KILLS, kills - total.kills), 1 + number % 3
+                crash = cluster.crash if cluster else None
+                done = kill_and_compare(url, Path(folder), count, processes, seed + number, crash=crash)
             total, number = total.plus(done), number + 1
-            print(f"{1 + (number - 1) % 3} processes: {told(done)}", flush=True)
+            print(f"{processes} processes: {told(done)}", flush=True)
     print(f"{database}: {told(total)}")
 
 
@@ -108,18 +111,16 @@ def told(figures: Figures) -> str:
     return ", ".join(f"{value:,.0f} {name}" for name, value in figures._asdict().items())
 
 
-@contextlib.contextmanager
-def places(database: str) -> Iterator[Callable[[Path], str]]:
-    """Yield a function that returns the URL of a new database."""
-    if database == "sqlite":
-        yield url_of
-        return
-    with running_cluster() as cluster:
-        yield lambda folder: checked_url(cluster.new_database())
-
-
 def kill_and_compare(
-    url: str, folder: Path, kills: int, processes: int, seed: int, *, people: int = 4, pause: float = 0.02
+    url: str,
+    folder: Path,
+    kills: int,
+    processes: int,
+    seed: int,
+    *,
+    people: int = 4,
+    pause: float = 0.02,
+    crash: Callable[[], None] | None = None,
 ) -> Figures:
     """Kill processes that serve a journal, which begins now, and compare what is left with what was answered.
 
@@ -134,6 +135,8 @@ def kill_and_compare(
     people : int, default=4
     pause : float, default=0.02
         Seconds between the requests of one of them.
+    crash : callable, default=None
+        Kills the database itself, and starts it again; called now and then.
 
     Returns
     -------
@@ -149,7 +152,7 @@ def kill_and_compare(
         nursery.start("compaction", "compact")
         for person in crowd:
             person.start()
-        _kill(nursery, names, kills, random.Random(seed))
+        _kill(nursery, names, kills, random.Random(seed), crash)
         for name in names:
             nursery.wait_for(name)
         for person in crowd:
@@ -184,7 +187,9 @@ def begin(url: str) -> None:
     database.close()
 
 
-def _kill(nursery: Nursery, names: Sequence[str], kills: int, draw: random.Random) -> None:
+def _kill(
+    nursery: Nursery, names: Sequence[str], kills: int, draw: random.Random, crash: Callable[[], None] | None
+) -> None:
     """Kill a process and start it again, so often: most while they serve, some while they start, some that compact."""
     for _ in range(kills):
         name = draw.choice(names)
@@ -198,6 +203,11 @@ def _kill(nursery: Nursery, names: Sequence[str], kills: int, draw: random.Rando
         nursery.start(name)
         if draw.random() < 0.3:
             nursery.kill("compaction")
+            if crash is not None:
+                # A service goes on without its database, but does not start without.
+                for one in names:
+                    nursery.wait_for(one)
+                crash()
             nursery.start("compaction", "compact")
 
 
@@ -246,7 +256,7 @@ def compare(url: str, nursery: Nursery, sent: Sequence[Sent], lines: Sequence[by
     n_answered = sum(one.status == 200 for one in requests)
     return Figures(
         answered=n_answered,
-        unanswered=sum(one.status is None for one in requests),
+        unanswered=sum(one.status in (None, 503) for one in requests),
         again=sum(one.times > 1 for one in requests),
         entries=len(entries),
         rows=folded.tagger.n_rows_,
@@ -275,7 +285,8 @@ def compare_answers(requests: Sequence[Sent], entries: Sequence[Entry]) -> None:
     counts = Counter(entry.who for entry in entries)
     assert set(counts) <= set(by_name), "The journal has what nobody has sent."
     for one in requests:
-        if one.status is None:
+        if one.status in (None, 503):
+            # Nobody said what became of it: also a database that is killed may have committed it.
             assert counts[one.name] <= 1, f"{one.name} is in the journal {counts[one.name]} times."
         elif one.status == 200:
             assert counts[one.name] == 1, f"{one.name} is in the journal {counts[one.name]} times, but was answered."
@@ -316,7 +327,7 @@ def compare_rows(sent: Sequence[Sent], entries: Sequence[Entry], rows: dict[str,
         assert (found.state, found.tags and json.loads(found.tags)) == ("waiting" if tags is None else "tagged", tags)
     for one in sent:
         if one.path == "/v1/predict":
-            assert one.status in (200, None), f"{one.status} {one.answer}"
+            assert one.status in (200, 503, None), f"{one.status} {one.answer}"
             if one.status == 200:
                 for row in one.body["rows"]:
                     assert row["id"] in rows, f"{row['id']} was predicted, and does not wait."

@@ -74,6 +74,11 @@ class Cluster:
         """Stop it: ``"immediate"`` is as if it was killed."""
         self._run("pg_ctl", "stop", "-w", "-t", str(_SECONDS), "-m", how, "-D", f"{self.folder}/data")
 
+    def crash(self) -> None:
+        """Kill it, and start it again."""
+        self.stop("immediate")
+        self.start()
+
     def new_database(self) -> str:
         """Make an empty database, and return its URL."""
         self._count += 1

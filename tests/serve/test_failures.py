@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import resource
 import shutil
 import sqlite3
 import subprocess
@@ -15,6 +14,11 @@ import threading
 import time
 
 import pytest
+
+pytest.importorskip("resource", reason="there are no limits of processes")
+
+import resource
+
 from helpers.serving import TICKETS, feedback, predict, serving, teach, without_tags
 
 from benchmarks.kills import digest_of
