@@ -1,6 +1,6 @@
 """Services that are killed at random moments: nothing that was answered is lost, and nothing is learned twice.
 
-What is done and compared is in `benchmarks.kills` and `benchmarks.durability`, which go on for longer.
+`python -m benchmarks durability` does the same for longer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ pytest.importorskip("fastapi", reason="labelrace[serve] is not installed")
 
 import sqlalchemy as sql
 
-from benchmarks.durability import begin, compare_answers, compare_rows, kill_and_compare
-from benchmarks.kills import Sent
+from benchmarks.crowd import Sent
+from benchmarks.durability import kill_and_compare
+from benchmarks.witness import begin, compare_answers, compare_rows
 from labelrace.serve.database import checked_url, url_of
 from labelrace.serve.journal import Entry
 
