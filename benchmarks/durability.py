@@ -144,8 +144,8 @@ def _kill(
         name = draw.choice(names)
         if draw.random() < 0.85:
             nursery.wait_for(name)
-            time.sleep(draw.uniform(0, 0.5))
-            _wait_for_requests(crowd, draw.randint(0, 10))
+            time.sleep(draw.uniform(0, 0.4))
+            _wait_for_requests(crowd, draw.randint(0, 8))
         else:
             time.sleep(draw.uniform(0, 0.2))
         status = nursery.kill(name)
@@ -165,7 +165,7 @@ def _wait_for_requests(crowd: Sequence[Person], count: int) -> None:
     """Wait until so many further requests were sent, on a busy machine not for ever."""
     until, before = time.monotonic() + 5.0, sum(len(person.sent) for person in crowd)
     while sum(len(person.sent) for person in crowd) < before + count and time.monotonic() < until:
-        time.sleep(0.002)
+        time.sleep(0.01)
 
 
 def _exported_by_all(nursery: Nursery, names: Sequence[str]) -> list[bytes]:

@@ -79,7 +79,7 @@ class Nursery:
         while (port := self.port(name)) is None:
             if time.monotonic() > until or not self._ask("lives", name, 0):
                 raise AssertionError(f"{name} does not start:\n{(self.folder / 'log').read_text()[-3000:]}")
-            time.sleep(0.005)
+            time.sleep(0.01)
         return port
 
     def address_file(self, name: str) -> Path:

@@ -36,7 +36,7 @@ def test_killed_services_lose_nothing(tmp_path, processes):
 def test_killed_services_lose_nothing_in_postgresql(tmp_path, postgresql):
     """The database is killed, too."""
     url = checked_url(postgresql.new_database())
-    figures = kill_and_compare(url, tmp_path, 5, 2, seed=0, crash=postgresql.crash)
+    figures = kill_and_compare(url, tmp_path, 4, 2, seed=0, crash=postgresql.crash)
     assert figures.answered > 10
     assert figures.compared > 10
 
