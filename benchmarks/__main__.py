@@ -18,6 +18,7 @@ import typer
 from benchmarks import (
     batch,
     disturbance,
+    durability,
     extreme,
     methods,
     paper,
@@ -53,6 +54,7 @@ for command in (
     search.search,
     unseen.unseen,
     disturbance.disturbance,
+    durability.durability,
     pictures.pictures,
     screenshots.screenshots,
     rivals.rivals,

@@ -36,6 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 from helpers.banks import *  # noqa: E402, F403
 from helpers.data import *  # noqa: E402, F403
 from helpers.models import *  # noqa: E402, F403
+from helpers.postgresql import *  # noqa: E402, F403
 
 # Folders and files whose tests start processes, browsers and clusters, or go through many cases.
 SLOW = (
@@ -67,6 +68,10 @@ SLOW = (
     "related/trees",
     "report/test_browser.py",
     "river",
+    "serve/test_failures.py",
+    "serve/test_journal.py",
+    "serve/test_kills.py",
+    "serve/test_maintenance.py",
     "smoke",
     "streams/test_arff_properties.py",
     "streams/test_fuzz_formats.py",

@@ -69,6 +69,8 @@ def test_what_is_read_goes_on_like_what_was_written(path, bank, encoding, start,
     for batch in (slice(30, 40), slice(40, 60)):
         np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
         np.testing.assert_array_equal(dense(twin.predict(X)), dense(model.predict(X)))
+        one_row = convert(X[:1])
+        np.testing.assert_array_equal(twin.decision_function(one_row), model.decision_function(one_row))
         np.testing.assert_array_equal(twin.encoder_, model.encoder_)
         for one in (model, twin):
             one.partial_fit(convert(X[batch]), convert(Y[batch]))

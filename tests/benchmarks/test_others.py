@@ -31,6 +31,11 @@ def test_the_commands_are_listed_with_a_line_each():
     assert all(line.endswith(".") for line in listed)
 
 
+def test_databases_that_are_not_known_are_refused():
+    result = CliRunner().invoke(app, ["durability", "--database", "mysql"])
+    assert "must be sqlite or postgresql" in str(result.exception)
+
+
 def test_labels_follow_zipfs_law():
     stream = zipf_stream(1000, n_rows=400, seed=1)
     counts = np.asarray(stream.Y.sum(axis=0))

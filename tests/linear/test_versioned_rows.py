@@ -272,3 +272,14 @@ def test_who_reads_tables_together_leaves_no_lock_behind():
     other.start()
     other.join(10)
     assert found == [2]
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_products_are_those_of_the_array_to_the_bit(n_rows):
+    """A model that was read from a file has arrays where the one that was written has tables."""
+    rng = np.random.default_rng(0)
+    array = rng.normal(size=(400, 9)).astype(np.float32)
+    for _ in range(20):
+        Z = scipy.sparse.random_array((n_rows, 400), density=0.2, format="csr", rng=rng, dtype=np.float32)
+        table = VersionedRows.of(array)
+        np.testing.assert_array_equal(versioned_rows.product_of(Z, table), versioned_rows.product_of(Z, array))

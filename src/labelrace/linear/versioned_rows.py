@@ -204,7 +204,7 @@ class VersionedRows:
     def times(self, Z: AnyMatrix) -> Array:
         """Compute the product of sparse rows with the table."""
         if Z.shape[0] == 1:
-            return np.asarray(Z.data @ self.rows(Z.indices))[None]
+            return _row_times(Z, self.rows(Z.indices))
         with self._store.lock: product = self._newest_times(Z)  # noqa: E701  # fmt: skip
         if product is not None:
             return product
@@ -415,5 +415,14 @@ def with_rows(array: Any, indices: IntArray, rows: Array) -> Any:
 
 
 def product_of(Z: AnyMatrix, array: Any) -> Array:
-    """Compute the product of some rows with a table or an array."""
-    return array.times(Z) if isinstance(array, VersionedRows) else np.asarray(Z @ array)
+    """Compute the product of some rows with a table or an array, to the bit the same for both."""
+    if isinstance(array, VersionedRows):
+        return array.times(Z)
+    if scipy.sparse.issparse(Z) and Z.shape[0] == 1:
+        return _row_times(Z, array.take(Z.indices, 0))
+    return np.asarray(Z @ array)
+
+
+def _row_times(Z: AnyMatrix, rows: Array) -> Array:
+    """Compute the product of one sparse row with a table, given the rows for its non-zeros."""
+    return np.asarray(Z.data @ rows)[None]

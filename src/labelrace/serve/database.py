@@ -7,7 +7,9 @@ commit (``journal_mode=WAL``, ``synchronous=FULL``): what is committed outlives 
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -205,7 +207,16 @@ def _prepare(connection: Any, _: Any) -> None:
     # Transactions begin where we say, and not at the first statement that writes.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # Of several that are first at a new file SQLite refuses some at once, whatever their time-out is.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
 

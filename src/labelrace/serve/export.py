@@ -12,12 +12,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from labelrace.exceptions import DataFormatError
 from labelrace.serve import snapshots
-from labelrace.serve.database import ENTRIES, Database
+from labelrace.serve.database import Database
 from labelrace.serve.fold import Folded, fold_all
 from labelrace.serve.journal import Entry, Journal, as_text
 from labelrace.serve.problems import busy
@@ -44,7 +43,7 @@ def lines(database: Database) -> Iterator[bytes]:
 
 def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
     """Return the first line: what the entries go on from."""
-    given, first = journal.fact(connection, PARAMETERS), first_position(connection)
+    given, first = journal.fact(connection, PARAMETERS), journal.compacted(connection)
     header: dict[str, Any] = {"kind": _KIND, "format": FORMAT, "parameters": given, "position": 0}
     if not first and given is not None:
         return header
@@ -55,12 +54,6 @@ def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
             if content is not None:
                 return header | {"position": position, "snapshot": base64.b64encode(content).decode()}
     raise busy("The journal has no snapshot that is whole, but it needs one: restore a backup.")
-
-
-def first_position(connection: Connection) -> int:
-    """Return the position after which all entries have a body: 0 unless the journal was compacted."""
-    query = sql.select(sql.func.max(ENTRIES.c.position)).where(ENTRIES.c.body.is_(None))
-    return int(connection.execute(query).scalar() or 0)
 
 
 def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], dict[str, Any]]:

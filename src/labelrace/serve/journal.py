@@ -71,6 +71,11 @@ class Journal:
         """Return the position of the last entry; 0 if there is none."""
         return int(connection.execute(sql.select(sql.func.max(ENTRIES.c.position))).scalar() or 0)
 
+    def compacted(self, connection: Connection) -> int:
+        """Return the position up to which entries have no body any more; 0 if all have one."""
+        query = sql.select(sql.func.max(ENTRIES.c.position)).where(ENTRIES.c.body.is_(None))
+        return int(connection.execute(query).scalar() or 0)
+
     def append(self, connection: Connection, entries: Sequence[NewEntry]) -> list[Entry]:
         """Append a batch, on a connection that writes."""
         last = connection.execute(

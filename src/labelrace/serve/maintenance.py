@@ -17,6 +17,8 @@ from labelrace.serve.inbox import Inbox
 from labelrace.serve.journal import Compacted, Journal, as_text
 from labelrace.serve.problems import busy
 
+# The last entry of those that an exported journal has no more.
+_FORGOTTEN = {"time": 0.0, "kind": "learn", "who": "", "key": None, "digest": "", "learned": 0, "body": None}
 # Entries that are written at once: others may write in between.
 _AT_ONCE = 10_000
 
@@ -40,6 +42,9 @@ def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
     with database.writing() as connection:
         if made is not None and not snapshots.finish(connection, made):
             raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
+        if position:
+            # What was said before is in the snapshot only: the journal goes on from there, as one that was compacted.
+            connection.execute(ENTRIES.insert(), {**_FORGOTTEN, "position": position, "batch": position})
         for batch in batches:
             values = [
                 {**entry._asdict(), "body": as_text(entry.body), "key": None, "digest": "", "learned": 0}
@@ -60,7 +65,7 @@ def backup(database: Database, path: str | os.PathLike[str]) -> None:
     """Copy a journal of SQLite into a file, while it is in use; the copy is whole, or there is none."""
     if not database.is_sqlite:
         raise ValueError("backup is for journals in a folder: use pg_dump for PostgreSQL, or 'labelrace serve export'.")
-    target = check_target(path)
+    target = check_target(path, str(database.url.database))
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     try:

@@ -34,8 +34,16 @@ def open_database(data: str | os.PathLike[str] | None, url: str | None, *, is_ne
                 f"There is no journal in {folder}: give a tagger, or begin from nothing with --new --tags COLUMN."
             )
         folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"The folder {folder} cannot be written, but a journal is: change its rights.")
         database = Database(url_of(folder))
-    database.create()
+    try:
+        database.create()
+        with database.reading() as connection:
+            _check_format(Journal(database).fact(connection, FORMAT))
+    except BaseException:
+        database.close()
+        raise
     return database
 
 
@@ -80,10 +88,11 @@ def newest(database: Database) -> Folded:
     folded = snapshots.newest(database)
     if folded is not None:
         return folded
+    journal = Journal(database)
     with database.reading() as connection:
-        parameters = Journal(database).fact(connection, PARAMETERS)
-    if parameters is None:
-        raise ValueError("The journal has no snapshot that is whole, but it began with one: restore a backup.")
+        parameters, compacted = journal.fact(connection, PARAMETERS), journal.compacted(connection)
+    if parameters is None or compacted:
+        raise ValueError("The journal has no snapshot that is whole, but it needs one: restore a backup.")
     return empty(parameters)
 
 
@@ -92,9 +101,12 @@ def empty(parameters: Mapping[str, Any]) -> Folded:
     return Folded(0, served(Tagger(**{"id": ID, "random_state": 0, **parameters})))
 
 
+def _check_format(version: int | None) -> None:
+    if version is not None and version > VERSION:
+        raise ValueError("The journal was written by a newer version of labelrace: upgrade labelrace.")
+
+
 def _check_same(known: Mapping[str, Any], parameters: dict[str, Any] | None, digest: str | None) -> None:
-    if known[FORMAT] > VERSION:
-        raise ValueError("The journal was written by a newer version of labelrace: upgrade it.")
     if digest is not None and digest != known[FILE_DIGEST]:
         raise ValueError(
             "The journal began with another tagger: leave the tagger out to go on with it, or name another folder."
