@@ -110,8 +110,9 @@ def start(
         check_number("--precision", precision, 0.0, 1.0)
     with _plain_errors():
         from labelrace.serve import server
-        from labelrace.serve.guards import ServerOptions, Tokens
+        from labelrace.serve.guards import ServerOptions
         from labelrace.serve.service import open_service
+        from labelrace.serve.tokens import Tokens
 
         given = ServerOptions(
             host=host,
