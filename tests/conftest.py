@@ -68,6 +68,8 @@ SLOW = (
     "report/test_browser.py",
     "river",
     "smoke",
+    "serve/test_openapi.py",
+    "serve/test_guards.py",
     "streams/test_arff_properties.py",
     "streams/test_fuzz_formats.py",
     "streams/test_hostile.py",

@@ -107,6 +107,14 @@ def listening(service, lines=(), **options):
     assert not thread.is_alive()
 
 
+def until(condition, seconds=10.0):
+    """Wait until something holds; it must within some seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def send(port, *pieces, pause=0.0, seconds=10.0):
     """Send bytes to a port, and return all that comes back until the connection is closed or nothing more comes."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:

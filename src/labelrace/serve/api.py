@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
+from types import UnionType
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
@@ -53,8 +54,8 @@ _USER_PARAMETER = {
     "name": "X-Labelrace-User",
     "in": "header",
     "required": False,
-    "description": "Who says it, if the token does not tell; percent-encoded where it is not ASCII.",
-    "schema": {"type": "string", "maxLength": 100, "pattern": "^[A-Za-z0-9 ._-]*$"},
+    "description": "Who says it, if the token does not tell: at most 100 characters, percent-encoded where not ASCII.",
+    "schema": {"type": "string"},
 }
 _PROBLEMS = {
     400: "The request is not well-formed.",
@@ -215,7 +216,9 @@ def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str
             return Answer(await lessons(lesson, 1))
 
         change.__name__, change.__doc__ = f"{kind}_tags", text
-        app.post(f"/v1/tags/{kind}", tags=["tags"], **_described(forms.Changed, form, teaches=True))(change)
+        app.post(f"/v1/tags/{kind}", tags=["tags"], **_described(forms.Learned | forms.Touched, form, teaches=True))(
+            change
+        )
 
     add_change("rename", forms.Rename, "Give tags other names.")
     add_change("merge", forms.Merge, "Make one tag of several.")
@@ -353,7 +356,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _described(
-    answer: type[BaseModel], form: type[BaseModel] | None = None, *, teaches: bool = False
+    answer: type[BaseModel] | UnionType, form: type[BaseModel] | None = None, *, teaches: bool = False
 ) -> dict[str, Any]:
     """Return what the OpenAPI says of a route."""
     extra: dict[str, Any] = {}

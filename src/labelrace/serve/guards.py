@@ -30,7 +30,7 @@ USER, BODY = "labelrace.user", "labelrace.body"
 # What whoever watches the service asks, by whatever name.
 _HEALTH = ("/health", "/health/live", "/health/ready")
 # Posts that must be JSON; pages may take files.
-_JSON = ("/v1/", "/predict", "/setup", "/versions", "/webhook")
+_JSON = ("/v1/", "/predict", "/setup", "/webhook")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 _logger = logging.getLogger("labelrace.serve")

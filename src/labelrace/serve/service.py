@@ -251,9 +251,10 @@ class Service:
             except Problem as problem:
                 self._trouble, pause = problem.detail, self.options.poll_seconds
                 time.sleep(pause)
-            except Exception as error:  # The thread must live: without it nothing is learned any more.
+            except Exception:  # The thread must live: without it nothing is learned any more.
                 LOGGER.exception("The journal cannot be followed")
-                self._trouble, pause = f"The journal cannot be followed: {error}", 1.0
+                # The error may quote a row, and anybody may ask whether the service is ready.
+                self._trouble, pause = "The journal cannot be followed; the log says why.", 1.0
                 time.sleep(pause)
 
     def _step(self) -> bool:
