@@ -121,13 +121,16 @@ ASKED = [
 @pytest.mark.parametrize("fails", [False, True])
 def test_logs_have_nothing_of_the_rows(tmp_path, capfd, fails):
     """Not even when the service fails with an error that quotes them."""
-    with serving(tmp_path) as real, listening(FakeService(error=RuntimeError(SECRET)) if fails else real) as port:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-            for method, path, body in ASKED:
-                answer = client.request(method, path, json=body)
-                assert "Traceback" not in answer.text
-                if answer.status_code == 500:
-                    assert SECRET not in answer.text
+    with (
+        serving(tmp_path) as real,
+        listening(FakeService(error=RuntimeError(SECRET)) if fails else real) as port,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+        for method, path, body in ASKED:
+            answer = client.request(method, path, json=body)
+            assert "Traceback" not in answer.text
+            if answer.status_code == 500:
+                assert SECRET not in answer.text
     told = capfd.readouterr().err
     assert told.count('"path"') >= len(ASKED)
     assert ("RuntimeError" in told) == fails

@@ -30,9 +30,9 @@ class Rates:
         self._rate = rate
         self._most = max(1.0, 10 * rate)
         # What each may still ask at once, and when that was.
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._left: OrderedDict[str | bytes, tuple[float, float]] = OrderedDict()
 
-    def check(self, key: str) -> None:
+    def check(self, key: str | bytes) -> None:
         """Raise the problem of a key that asks too often."""
         now = time.monotonic()
         left, before = self._left.pop(key, (self._most, now))
@@ -70,15 +70,25 @@ class Bodies:
 
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """Return a whole body, which is held until it is released; raise the problem of one too large or too slow."""
+        parts = list[bytes]()
+        try:
+            await self._read(headers, receive, parts)
+        except BaseException:
+            self.release(*parts)
+            raise
+        return b"".join(parts) if len(parts) > 1 else parts[0]
+
+    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive, parts: list[bytes]) -> None:
+        """Read the parts of a body, each of which is held from when it is here."""
         too_large = Problem(
             413, "Too large", f"The body must have at most {self._most:,} bytes: send several requests."
         )
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > self._most:
             raise too_large
-        if self._held + int(length) > self._MAX_HELD * self._most:
-            raise busy("The requests under way are too large together: try again.")
-        parts, size = list[bytes](), 0
+        # What is only announced is not held: it may never come.
+        self._check_room(int(length))
+        size = 0
         try:
             async with asyncio.timeout(self._seconds):
                 while True:
@@ -89,16 +99,21 @@ class Bodies:
                     size += len(part)
                     if size > self._most:
                         raise too_large
-                    if not message.get("more_body", False):
-                        self._held += size
-                        return b"".join((*parts, part)) if parts else part
+                    self._check_room(len(part))
+                    self._held += len(part)
                     parts.append(part)
+                    if not message.get("more_body", False):
+                        return
         except TimeoutError:
             raise Problem(408, "Too slow", f"The body must arrive within {self._seconds:g} seconds.") from None
 
-    def release(self, body: bytes) -> None:
+    def _check_room(self, size: int) -> None:
+        if self._held + size > self._MAX_HELD * self._most:
+            raise busy("The requests under way are too large together: try again.")
+
+    def release(self, *parts: bytes) -> None:
         """Hold a body no longer."""
-        self._held -= len(body)
+        self._held -= sum(map(len, parts))
 
 
 def again(body: bytes, receive: Receive) -> Receive:

@@ -23,7 +23,7 @@ from labelrace.serve.logs import RequestLog
 from labelrace.serve.metrics import Requests
 from labelrace.serve.origins import SAFE, check_host, check_once, check_origin, guarded, is_loopback, name_of
 from labelrace.serve.problems import Problem
-from labelrace.serve.tokens import ROLES, Tokens, User, role_for, token_of
+from labelrace.serve.tokens import ROLES, Tokens, User, digest, role_for, token_of
 
 USER, BODY = "labelrace.user", "labelrace.body"
 
@@ -171,9 +171,11 @@ class Guard:
         user = self._user(headers)
         scope[USER] = user
         needed = role_for(scope["method"], scope["path"], scope.get("client"))
-        address = scope["client"][0] if scope.get("client") else ""
         if self._rates is not None:
-            self._rates.check(f"token {user.name or user.role}" if self._options.tokens and user.role else address)
+            # By the token itself: names may be shared, or be said by who asks.
+            is_known = self._options.tokens and user.role
+            address = scope["client"][0] if scope.get("client") else ""
+            self._rates.check(digest(token_of(headers)) if is_known else address)
         if needed and ROLES.index(needed) > (ROLES.index(user.role) if user.role else -1):
             if not user.role:
                 raise Problem(401, "Token needed", f"This needs a token with the role {needed}.")

@@ -75,15 +75,17 @@ class Tokens:
                 least = f"at least {self._MIN_LENGTH} ASCII characters"
                 raise ValueError(f"Line {number} of the token file must have a token of {least}.")
             name = parts[2].strip() if len(parts) > 2 else ""
-            self._users.append((_digest(parts[1]), User(name, parts[0])))
-        digests = {digest for digest, _ in self._users}
-        if len(digests) < len(self._users):
+            self._users.append((digest(parts[1]), User(name, parts[0])))
+        if len({known for known, _ in self._users}) < len(self._users):
             raise ValueError("A token must be in the token file once.")
 
     @classmethod
     def read(cls, path: Path) -> Tokens:
         """Return the tokens of a file."""
-        tokens = cls(path.read_text(encoding="utf-8").splitlines())
+        try:
+            tokens = cls(path.read_text(encoding="utf-8-sig").splitlines())
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} must be a text in UTF-8: save it as one.") from None
         if not tokens:
             raise ValueError(f"{path} must have at least one token: a line such as 'admin <token>'.")
         return tokens
@@ -93,9 +95,9 @@ class Tokens:
 
     def user(self, token: str) -> User | None:
         """Return whose a token is; all are compared, each in constant time."""
-        digest, found = _digest(token), None
+        asked, found = digest(token), None
         for known, user in self._users:
-            if hmac.compare_digest(known, digest):
+            if hmac.compare_digest(known, asked):
                 found = user
         return found
 
@@ -138,5 +140,6 @@ def role_for(method: str, path: str, client: tuple[str, int] | None = None) -> s
     return _PATHS[path]
 
 
-def _digest(token: str) -> bytes:
+def digest(token: str) -> bytes:
+    """Return what is kept of a token."""
     return hashlib.sha256(token.encode()).digest()
