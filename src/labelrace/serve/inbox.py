@@ -175,7 +175,8 @@ class Inbox:
         query = sql.select(*_columns()).order_by(*_ORDERS[order], ROWS.c.id)
         if state != "all":
             query = query.where(ROWS.c.state == state)
-        for word in search.casefold().split():
+        # PostgreSQL has no NUL in a text.
+        for word in search.replace("\0", " ").casefold().split():
             query = query.where(ROWS.c.words.contains(word, autoescape=True))
         if tag:
             # As JSON has it: the whole name, in quotes.

@@ -104,6 +104,10 @@ class Server(uvicorn.Server):
         """End the streams, which would last, then wait for the requests under way."""
         self._events.close()
         await super().shutdown(sockets)
+        # Those whose other side does not read would keep the loop from ending.
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
