@@ -686,6 +686,8 @@ def test_hostile_texts_are_texts(real, texts_sent, text):
         assert set(known["tags"]) <= listed
         asked = real.get("/v1/rows", params={"state": "tagged", "tag": known["tags"][0]})
         assert [row["id"] for row in asked.json()["rows"]] == ["H-2"]
+    assert real.post("/v1/learn", json={"rows": [{"id": text, "tags": []}]}).status_code in (200, 422)
+    assert real.post("/v1/feedback", json={"rows": [{"id": text, "tags": []}]}).status_code in (200, 404, 422)
     for query in ({"search": text}, {"tag": text}, {"search": text, "order": "useful", "state": "all"}):
         assert real.get("/v1/rows", params=query).status_code == 200
     assert real.get("/v1/rows", params={"after": text}).status_code == 422

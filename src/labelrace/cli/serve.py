@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -122,7 +123,7 @@ def start(
             rate=rate,
             max_body=max_body,
         )
-        begins = {"tags": tags or "tags", **options.as_parameters(parameters)} if new else None
+        begins = {"tags": tags or "tags", **_parameters(parameters)} if new else None
         # First the port: nothing is begun for a service that cannot be reached.
         with server.bind(given) as listener:
             service = open_service(data, database=database, tagger=tagger, new=begins)
@@ -135,6 +136,17 @@ def start(
                 service.close()
                 raise
             server.run(service, given, listener=listener)
+
+
+def _parameters(texts: list[str] | None) -> dict[str, Any]:
+    """Return parameters of a tagger; others are refused."""
+    from labelrace.tables import Tagger
+
+    known, chosen = inspect.signature(Tagger).parameters, options.as_parameters(texts)
+    if unknown := chosen.keys() - known.keys():
+        names = ", ".join(sorted(known))
+        raise ValueError(f"--set must name a parameter of labelrace.Tagger, got {min(unknown)!r}: there are {names}.")
+    return chosen
 
 
 def _ask_for(service: Service, precision: float) -> None:

@@ -175,8 +175,7 @@ class Inbox:
         query = sql.select(*_columns()).order_by(*_ORDERS[order], ROWS.c.id)
         if state != "all":
             query = query.where(ROWS.c.state == state)
-        # PostgreSQL has no NUL in a text.
-        for word in search.replace("\0", " ").casefold().split():
+        for word in _words(search).split():
             query = query.where(ROWS.c.words.contains(word, autoescape=True))
         if tag:
             # As JSON has it: the whole name, in quotes.
@@ -201,8 +200,12 @@ def unknown_rows(rows: Sequence[tuple[int, str]]) -> Problem:
 def _described(id: str, cells: dict[str, Any]) -> dict[str, Any]:
     texts = (text for cell in cells.values() for text in (cell if isinstance(cell, list) else [cell]))
     words = " ".join([id, *(str(text) for text in texts if text is not None)])
+    return {"id": id, "cells": as_text(cells), "words": _words(words[:_MAX_WORDS])}
+
+
+def _words(text: str) -> str:
     # PostgreSQL keeps no NUL in a text.
-    return {"id": id, "cells": as_text(cells), "words": words[:_MAX_WORDS].casefold().replace("\0", " ")}
+    return text.casefold().replace("\0", " ")
 
 
 def _columns() -> list[Any]:

@@ -63,7 +63,7 @@ def ids_of(requests: Iterable[Lesson]) -> list[str]:
     listed = (request.body.get("rows") for request in requests)
     rows = (row for found in listed if isinstance(found, list) for row in found if isinstance(row, dict))
     ids = (row.get(ID) for row in rows)
-    return list(dict.fromkeys(str(id) for id in ids if isinstance(id, str | int) and is_whole(str(id))))
+    return list(dict.fromkeys(str(id) for id in ids if isinstance(id, str | int) and str(id).isprintable()))
 
 
 class CheckedRow(NamedTuple):
