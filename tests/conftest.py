@@ -73,6 +73,8 @@ SLOW = (
     "serve/test_kills.py",
     "serve/test_maintenance.py",
     "smoke",
+    "serve/test_guards.py",
+    "serve/test_openapi.py",
     "streams/test_arff_properties.py",
     "streams/test_fuzz_formats.py",
     "streams/test_hostile.py",

@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -333,6 +334,63 @@ def tags_on_workers(suffix, folder):
         return on_workers(new_tagger().fit(LEARNED), table_file(suffix, folder / "asked", ASKED), folder, client)
 
 
+@contextmanager
+def service(folder: Path) -> Iterator[Any]:
+    """Yield a service that begins from nothing, with the settings of the other doors."""
+    opened = pytest.importorskip("labelrace.serve.service").open_service(
+        folder / "journal", new={"tags": "tags", "model": "race", "random_state": 0, "batch_size": BATCH}
+    )
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Yield the address of a service."""
+    from helpers.http import listening
+
+    with service(folder) as opened, listening(opened) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def batches_of(rows: Table) -> Iterator[Table]:
+    """Yield batches; each request is one for the service."""
+    return (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
+
+
+def tags_by_service(folder):
+    from labelrace.serve.lessons import Lesson, Prediction
+
+    with service(folder) as opened:
+        for rows in batches_of(LEARNED):
+            opened.teach([Lesson("learn", {"rows": rows})])
+        [answer] = opened.predict([Prediction(ASKED)])
+        return [set(row["tags"]) for row in answer["rows"]]
+
+
+def tags_by_http(folder):
+    """Learn rows with ids, and predict after a further start from the journal."""
+    import httpx
+
+    ids = [{"id": f"T-{number}"} for number in range(len(LEARNED))]
+    with served(folder) as url, httpx.Client(base_url=url) as http:
+        for rows, named in zip(batches_of(LEARNED), batches_of(ids), strict=True):
+            cells = [{"id": one["id"], **row} for one, row in zip(named, rows, strict=True)]
+            http.post("/v1/learn", json={"rows": cells}).raise_for_status()
+    with served(folder) as url:
+        answer = httpx.post(f"{url}/v1/predict", json={"rows": ASKED}).json()
+        return [set(row["tags"]) for row in answer["rows"]]
+
+
+def tags_by_client(form, folder):
+    with served(folder) as url, labelrace.Client(url) as client:
+        for rows in batches_of(LEARNED):
+            client.learn(form(rows))
+        return [set(row["tags"]) for row in client.predict(form(ASKED))]
+
+
 FILES = [".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".arrow"]
 TABLE_DOORS: dict[str, Callable[[Path], list[set[str]]]] = {
     "columns": partial(tags_by, columns_of),
@@ -343,6 +401,12 @@ TABLE_DOORS: dict[str, Callable[[Path], list[set[str]]]] = {
     **{f"file{suffix}": partial(tags_by_file, suffix) for suffix in FILES},
     **{f"command{suffix}": partial(tags_by_command, suffix) for suffix in FILES},
     **{f"standard input{suffix}": partial(tags_by_standard_input, suffix) for suffix in (".csv", ".jsonl")},
+    "service": tags_by_service,
+    "service, HTTP": tags_by_http,
+    "client": partial(tags_by_client, list),
+    "client, pandas": partial(tags_by_client, as_pandas),
+    "client, polars": partial(tags_by_client, as_polars),
+    "client, arrow": partial(tags_by_client, pa.Table.from_pylist),
 }
 SLOW_TABLE_DOORS = {f"Dask{suffix}": partial(tags_on_workers, suffix) for suffix in (".csv", ".parquet")}
 
@@ -358,3 +422,56 @@ def test_taggers(door, tmp_path):
     found = door(tmp_path)
     assert found == tags_by(list, tmp_path)
     assert len(set(map(frozenset, found))) > 3
+
+
+# Cells of every kind, some of them missing, as each library has them.
+def mixed_rows() -> Table:
+    rng = np.random.default_rng(5)
+    rows = []
+    for number in range(260):
+        kind, flag, price = rng.choice(["new", "used", "for parts"]), bool(rng.random() < 0.5), rng.normal(50, 20)
+        tags = [kind[:3]] + ["hot"] * flag + ["dear"] * bool(price > 60)
+        row = {
+            "kind": str(kind),
+            "flag": flag,
+            "price": round(price, 2),
+            "count": int(rng.integers(0, 4)),
+            "code": f"{rng.integers(0, 9):03}",
+            "when": datetime(2024, 1, 1) + timedelta(days=int(rng.integers(0, 300)), hours=int(rng.integers(0, 24))),
+            "parts": [
+                str(part) for part in rng.choice(["door", "grill", "fan"], size=rng.integers(1, 3), replace=False)
+            ],
+            "title": f"{'warm' if flag else 'cold'} oven {number % 7}",
+            "tags": tags,
+        }
+        for name in ("kind", "price", "when", "title"):
+            if rng.random() < 0.1:
+                row[name] = None
+        rows.append(row)
+    return rows
+
+
+def with_nan(rows: Table) -> Table:
+    return [row | {"price": float("nan")} if row["price"] is None else row for row in rows]
+
+
+def without_missing(rows: Table) -> Table:
+    return [{name: cell for name, cell in row.items() if cell is not None} for row in rows]
+
+
+@pytest.mark.parametrize("form", [list, with_nan, without_missing, as_pandas, pa.Table.from_pylist])
+def test_cells_of_every_kind_by_the_client(form, tmp_path):
+    """The probabilities by the client are those of a tagger that is given the same table."""
+    rows = mixed_rows()
+    learn, ask = rows[:200], [{name: row[name] for name in row if name != "tags"} for row in rows[200:]]
+    tagger = new_tagger()
+    with served(tmp_path) as url, labelrace.Client(url) as client:
+        for batch in batches_of(learn):
+            tagger.prequential_fit(as_pandas(batch))
+            client.learn(form(batch))
+        found = client.predict(form(ask))
+    expected = tagger.rank(as_pandas(ask), 10)
+    for row, one in zip(found, expected, strict=True):
+        assert row["tags"] == list(one.tags)
+        assert row["probabilities"] == pytest.approx(dict(one.likely), abs=1e-4)
+    assert len({frozenset(row["tags"]) for row in found}) > 3

@@ -15,10 +15,11 @@ import httpx
 from starlette.testclient import TestClient
 
 from labelrace.serve.api import make_app
-from labelrace.serve.guards import ServerOptions, Tokens
+from labelrace.serve.guards import ServerOptions
 from labelrace.serve.lessons import Limits
 from labelrace.serve.problems import Problem
 from labelrace.serve.server import bind, make_server
+from labelrace.serve.tokens import Tokens
 
 PREDICT, TEACH, ADMIN = (f"{name}-0123456789abcdef" for name in ("predict", "teach", "admin"))
 TOKENS = [f"predict {PREDICT} Pia", "", "# a comment", f"teach {TEACH} Theo", f"admin {ADMIN}"]
@@ -104,6 +105,14 @@ def listening(service, lines=(), **options):
         thread.join(30)
         listener.close()
     assert not thread.is_alive()
+
+
+def until(condition, seconds=10.0):
+    """Wait until something holds; it must within some seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def send(port, *pieces, pause=0.0, seconds=10.0):

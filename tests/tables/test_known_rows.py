@@ -137,6 +137,18 @@ def test_what_identifies_a_row():
     assert (alike.n_rows_, alike.n_known_) == (1, 29)
 
 
+def test_a_row_without_its_identifier_is_told_by_all_its_cells():
+    rows = [{"ticket": None, "body": "too hot", "price": number, "tags": "ab"[number % 2]} for number in range(30)]
+    tagger = Tagger("tags", id="ticket", text="body", number="price").partial_fit(rows)
+    assert (tagger.n_rows_, tagger.n_known_, tagger.n_corrections_) == (30, 0, 0)
+    tagger.partial_fit([rows[0], rows[1] | {"tags": "c"}, rows[2] | {"ticket": "T-1"}, rows[3] | {"ticket": ""}])
+    assert (tagger.n_rows_, tagger.n_known_, tagger.n_corrections_) == (32, 2, 1)
+    # Without texts they are alike.
+    tagger = Tagger("tags", id="ticket", number="price", category="kind")
+    tagger.partial_fit([{"ticket": None, "kind": "x", "price": 1, "tags": "a"}] * 30)
+    assert (tagger.n_rows_, tagger.n_known_) == (30, 0)
+
+
 def test_rows_stay_known_when_tags_get_other_names():
     tagger = Tagger("tags", random_state=0).partial_fit(ROWS)
     tagger.rename_labels({"login": "access"}).merge_labels(["billing", "returns"], into="money").drop_labels(["search"])

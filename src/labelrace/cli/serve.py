@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -110,8 +111,9 @@ def start(
         check_number("--precision", precision, 0.0, 1.0)
     with _plain_errors():
         from labelrace.serve import server
-        from labelrace.serve.guards import ServerOptions, Tokens
+        from labelrace.serve.guards import ServerOptions
         from labelrace.serve.service import open_service
+        from labelrace.serve.tokens import Tokens
 
         given = ServerOptions(
             host=host,
@@ -121,7 +123,7 @@ def start(
             rate=rate,
             max_body=max_body,
         )
-        begins = {"tags": tags or "tags", **options.as_parameters(parameters)} if new else None
+        begins = {"tags": tags or "tags", **_parameters(parameters)} if new else None
         # First the port: nothing is begun for a service that cannot be reached.
         with server.bind(given) as listener:
             service = open_service(data, database=database, tagger=tagger, new=begins)
@@ -134,6 +136,17 @@ def start(
                 service.close()
                 raise
             server.run(service, given, listener=listener)
+
+
+def _parameters(texts: list[str] | None) -> dict[str, Any]:
+    """Return parameters of a tagger; others are refused."""
+    from labelrace.tables import Tagger
+
+    known, chosen = inspect.signature(Tagger).parameters, options.as_parameters(texts)
+    if unknown := chosen.keys() - known.keys():
+        names = ", ".join(sorted(known))
+        raise ValueError(f"--set must name a parameter of labelrace.Tagger, got {min(unknown)!r}: there are {names}.")
+    return chosen
 
 
 def _ask_for(service: Service, precision: float) -> None:

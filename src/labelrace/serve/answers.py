@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pydantic_core import to_json
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 
 from labelrace.serve.problems import Problem
 
@@ -17,10 +17,8 @@ from labelrace.serve.problems import Problem
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class Answer(Response):
+class Answer(JSONResponse):
     """A value as JSON."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         """Return the value as bytes; numbers that JSON does not have are null."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
+from types import UnionType
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
@@ -39,7 +40,8 @@ from labelrace.serve.service import Service
 # How long a request waits for others, and how many rows go together.
 _PREDICT_SECONDS, _PREDICT_ROWS = 0.0015, 256
 _TEACH_SECONDS, _TEACH_ROWS = 0.003, 64
-_EXPORTED_AT_ONCE = 1 << 16
+# Bytes that are sent together, and journals at the same time: each holds a connection to the database.
+_EXPORTED_AT_ONCE, _MAX_EXPORTS = 1 << 16, 4
 
 _KEY = re.compile(rb"[\x20-\x7e]{1,200}")
 _KEY_PARAMETER = {
@@ -53,8 +55,8 @@ _USER_PARAMETER = {
     "name": "X-Labelrace-User",
     "in": "header",
     "required": False,
-    "description": "Who says it, if the token does not tell; percent-encoded where it is not ASCII.",
-    "schema": {"type": "string", "maxLength": 100, "pattern": "^[A-Za-z0-9 ._-]*$"},
+    "description": "Who says it, if the token does not tell: at most 100 characters, percent-encoded where not ASCII.",
+    "schema": {"type": "string"},
 }
 _PROBLEMS = {
     400: "The request is not well-formed.",
@@ -185,8 +187,11 @@ def _add_rows(
     @app.post("/v1/rows/{id:path}/open", tags=["rows"], **_described(forms.Opened, forms.Open))
     async def open_row(request: Request, id: str) -> Response:
         """Say who has a row open, for a minute; others see it."""
-        body = forms.validated(read_json(request.scope[BODY]), forms.Open)
-        return Answer(await run_in_threadpool(service.open_row, _checked_id(id), body["who"]))
+        who = forms.validated(read_json(request.scope[BODY]), forms.Open)["who"]
+        if who is not None and not who.isprintable():
+            detail = "who must have characters that print."
+            raise Problem(422, "Request has wrong values", detail, [{"field": "who", "detail": detail}])
+        return Answer(await run_in_threadpool(service.open_row, _checked_id(id), who))
 
 
 def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str, Any]]) -> None:
@@ -215,7 +220,9 @@ def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str
             return Answer(await lessons(lesson, 1))
 
         change.__name__, change.__doc__ = f"{kind}_tags", text
-        app.post(f"/v1/tags/{kind}", tags=["tags"], **_described(forms.Changed, form, teaches=True))(change)
+        app.post(f"/v1/tags/{kind}", tags=["tags"], **_described(forms.Learned | forms.Touched, form, teaches=True))(
+            change
+        )
 
     add_change("rename", forms.Rename, "Give tags other names.")
     add_change("merge", forms.Merge, "Make one tag of several.")
@@ -225,6 +232,7 @@ def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str
 
 def _add_state(app: FastAPI, service: Service, events: Events) -> None:
     """Add what is asked of the whole."""
+    exports = set[object]()
 
     @app.get("/v1/status", tags=["service"], **_described(forms.Status))
     def show_status() -> Response:
@@ -244,7 +252,9 @@ def _add_state(app: FastAPI, service: Service, events: Events) -> None:
     @app.get("/v1/export", tags=["service"], **_streamed("application/x-ndjson", "The journal, a JSON object a line."))
     async def export() -> Response:
         """Send the whole journal."""
-        pieces = _in_pieces(service.export())
+        if len(exports) >= _MAX_EXPORTS:
+            raise busy(f"{_MAX_EXPORTS} journals are being sent already.", retry_after=5.0)
+        pieces = _in_pieces(service.export(), exports)
         # The first piece is read before the answer begins, so that what is wrong can still be told.
         first = await run_in_threadpool(next, pieces, b"")
         return StreamingResponse(chain((first,), pieces), media_type="application/x-ndjson")
@@ -312,17 +322,21 @@ def _checked_id(id: str) -> str:
     return id
 
 
-def _in_pieces(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield lines in larger pieces, as each is a hop between threads."""
-    parts, size = list[bytes](), 0
-    for line in lines:
-        parts.append(line)
-        size += len(line)
-        if size >= _EXPORTED_AT_ONCE:
+def _in_pieces(lines: Iterator[bytes], under_way: set[object]) -> Iterator[bytes]:
+    """Yield lines in larger pieces, as each is a hop between threads; until the end they are among those under way."""
+    under_way.add(lines)
+    try:
+        parts, size = list[bytes](), 0
+        for line in lines:
+            parts.append(line)
+            size += len(line)
+            if size >= _EXPORTED_AT_ONCE:
+                yield b"".join(parts)
+                parts, size = [], 0
+        if parts:
             yield b"".join(parts)
-            parts, size = [], 0
-    if parts:
-        yield b"".join(parts)
+    finally:
+        under_way.discard(lines)
 
 
 # --- Problems ---------------------------------------------------------------------------------------------------------
@@ -353,7 +367,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _described(
-    answer: type[BaseModel], form: type[BaseModel] | None = None, *, teaches: bool = False
+    answer: type[BaseModel] | UnionType, form: type[BaseModel] | None = None, *, teaches: bool = False
 ) -> dict[str, Any]:
     """Return what the OpenAPI says of a route."""
     extra: dict[str, Any] = {}

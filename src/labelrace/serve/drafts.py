@@ -121,4 +121,5 @@ def answered_before(told: Answered, request: Lesson) -> dict[str, Any]:
 
 
 def _other_request() -> Problem:
-    return Problem(422, "Key used before", "Idempotency-Key must be new for another request: it was used before.")
+    detail = "Idempotency-Key must be new for another request: it was used before."
+    return Problem(422, "Key used before", detail, [{"field": "Idempotency-Key", "detail": detail}])

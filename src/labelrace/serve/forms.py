@@ -5,16 +5,18 @@ A request is read by `fields` into plain values, which the service takes as they
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from labelrace.serve.answers import invalid
 from labelrace.serve.problems import Problem
 
 Cell: TypeAlias = str | bool | int | float | list[str] | None
-Id: TypeAlias = str | int
-Names: TypeAlias = list[str]
+# What is beyond is refused by `lessons`, in its words.
+_Short = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
+Id: TypeAlias = _Short | int
+Names: TypeAlias = list[_Short]
 FormT = TypeVar("FormT", bound=BaseModel)
 
 _FORBIDDEN = ConfigDict(extra="forbid")
@@ -96,14 +98,14 @@ class _Change(BaseModel):
 class Rename(_Change):
     """New names of tags by their old ones."""
 
-    names: dict[str, str] = Field(min_length=1)
+    names: dict[_Short, _Short] = Field(min_length=1)
 
 
 class Merge(_Change):
     """Tags that become one."""
 
     tags: Names = Field(min_length=1)
-    into: str
+    into: _Short
 
 
 class Retire(_Change):
@@ -119,13 +121,13 @@ class Details(BaseModel):
 
     synonyms: Names | None = None
     description: str | None = None
-    parent: str | None = None
+    parent: _Short | None = None
 
 
 class Describe(_Change):
     """Synonyms, descriptions and parents of tags; tags that no row has had are added."""
 
-    tags: dict[str, Details] = Field(min_length=1)
+    tags: dict[_Short, Details] = Field(min_length=1)
 
 
 # --- Answers ----------------------------------------------------------------------------------------------------------
@@ -155,14 +157,13 @@ class Learned(BaseModel):
     position: int
 
 
-class Changed(BaseModel):
-    """How many tags a change touches, and how many rows have them."""
+class Touched(BaseModel):
+    """What a change would touch: how many tags, and how many rows have them."""
 
     model_config = _ANY
 
     changed: int
     rows: int
-    position: int
 
 
 class Suggested(BaseModel):

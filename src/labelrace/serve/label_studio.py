@@ -28,7 +28,7 @@ from labelrace.serve import forms
 from labelrace.serve.answers import Answer, read_json
 from labelrace.serve.gather import Gatherer
 from labelrace.serve.guards import BODY, user_of
-from labelrace.serve.lessons import ID, TAGS, Lesson, Prediction
+from labelrace.serve.lessons import ID, TAGS, Lesson, Limits, Prediction
 from labelrace.serve.problems import Problem, wrong_row
 from labelrace.serve.service import Service
 
@@ -36,7 +36,10 @@ TAUGHT = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
 WITHDRAWN = ("ANNOTATION_DELETED", "ANNOTATIONS_DELETED")
 
 _BETWEEN = " / "
-_MAX_CONFIG = 1_000_000
+_MAX_CONFIG, _MAX_NESTED = 1_000_000, 100
+# Annotations that are learned at the same time.
+_AT_ONCE = 256
+_MAX_TAG = Limits().max_tag_length
 # Annotations whose rows are remembered.
 _MAX_REMEMBERED = 100_000
 
@@ -170,6 +173,8 @@ def controls(config: str) -> tuple[Control, ...]:
 
     def start(name: str, attributes: dict[str, str]) -> None:
         depths.append(name)
+        if len(depths) > _MAX_NESTED:
+            raise _wrong_config(f"must be nested at most {_MAX_NESTED} deep.")
         if name in ("Choices", "Taxonomy") and attributes.get("name") and attributes.get("toName"):
             found.append(
                 Control(
@@ -187,7 +192,9 @@ def controls(config: str) -> tuple[Control, ...]:
             path.append(attributes.get("alias") or attributes.get("value", ""))
             if found and {"Choices", "Taxonomy"} & set(depths[-len(path) - 1 :]):
                 is_path = found[-1].kind == "taxonomy" or found[-1].is_nested
-                found[-1].paths[_BETWEEN.join(path) if is_path else path[-1]] = list(path)
+                # What is longer than a tag may be is none.
+                if sum(map(len, path)) <= _MAX_TAG:
+                    found[-1].paths[_BETWEEN.join(path) if is_path else path[-1]] = list(path)
 
     def end(name: str) -> None:
         depths.pop()
@@ -343,9 +350,15 @@ def add_label_studio(
         who = user_of(request.scope).name or "Label Studio"
         if body.action in TAUGHT:
             told = _lessons(body, who)
-            await asyncio.gather(*(lessons(lesson, 1) for _, lesson in told))
-            for key, lesson in told:
-                annotations.add(key, lesson.body["rows"][0][ID])
+            for start in range(0, len(told), _AT_ONCE):
+                part = told[start : start + _AT_ONCE]
+                done = await asyncio.gather(*(lessons(lesson, 1) for _, lesson in part), return_exceptions=True)
+                for (key, lesson), answer in zip(part, done, strict=True):
+                    if not isinstance(answer, BaseException):
+                        annotations.add(key, lesson.body["rows"][0][ID])
+                for answer in done:
+                    if isinstance(answer, BaseException):
+                        raise answer
             return Answer({"status": "ok" if told else "ignored", "learned": len(told), "withdrawn": 0})
         if body.action in WITHDRAWN:
             deleted = body.annotations or _several(body.annotation)

@@ -104,6 +104,10 @@ class Server(uvicorn.Server):
         """End the streams, which would last, then wait for the requests under way."""
         self._events.close()
         await super().shutdown(sockets)
+        # Those whose other side does not read would keep the loop from ending.
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -124,7 +128,8 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
 
     class Protocol(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
-        _header_bytes = 0
+        # Bytes since the last headers or the head of the last chunk that are of no body: headers, trailers, extensions.
+        _beside = 0
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -137,19 +142,28 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
             self._expect_headers()
 
         def data_received(self, data: bytes) -> None:
+            self._beside += len(data)
             super().data_received(data)
-            # Nothing that is answered or read: the headers of the next request are incomplete.
-            if (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing():
-                self._header_bytes += len(data)
+            if self.transport.is_closing():
+                return
+            if self._beside > _MAX_HEADERS:
+                detail = f"The headers must have at most {_MAX_HEADERS:,} bytes."
+                self._end(Problem(431, "Headers too large", detail))
+            elif self.cycle is None or self.cycle.response_complete:
+                # Nothing that is answered or read: the headers of the next request are incomplete.
                 self._expect_headers()
-                if self._header_bytes > _MAX_HEADERS:
-                    detail = f"The headers must have at most {_MAX_HEADERS:,} bytes."
-                    self._end(Problem(431, "Headers too large", detail))
 
         def on_headers_complete(self) -> None:
-            self._header_bytes = 0
+            self._beside = 0
             self._forget_headers()
             super().on_headers_complete()
+
+        def on_chunk_header(self) -> None:
+            self._beside = 0
+
+        def on_body(self, body: bytes) -> None:
+            self._beside = max(0, self._beside - len(body))
+            super().on_body(body)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._forget_headers()

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -22,7 +23,7 @@ from labelrace import __version__
 from labelrace.decisions.usefulness import usefulness
 from labelrace.exceptions import LabelraceError
 from labelrace.serve import export, lessons, snapshots, start, views
-from labelrace.serve.database import Database
+from labelrace.serve.database import FILE, Database
 from labelrace.serve.drafts import Drafts, answered_before, check_change
 from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
 from labelrace.serve.inbox import ORDERS, TAGGED, WAITING, Inbox, Seen, StoredRow
@@ -251,9 +252,10 @@ class Service:
             except Problem as problem:
                 self._trouble, pause = problem.detail, self.options.poll_seconds
                 time.sleep(pause)
-            except Exception as error:  # The thread must live: without it nothing is learned any more.
+            except Exception:  # The thread must live: without it nothing is learned any more.
                 LOGGER.exception("The journal cannot be followed")
-                self._trouble, pause = f"The journal cannot be followed: {error}", 1.0
+                # The error may quote a row, and anybody may ask whether the service is ready.
+                self._trouble, pause = "The journal cannot be followed; the log says why.", 1.0
                 time.sleep(pause)
 
     def _step(self) -> bool:
@@ -446,6 +448,8 @@ def open_service(
     -------
     Service
     """
+    if data is not None and not Path(data, FILE).is_file():
+        start.check_beginning(tagger, new)
     opened = start.open_database(data, database, is_new=tagger is not None or new is not None)
     try:
         start.begin(opened, tagger, new)

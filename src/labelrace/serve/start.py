@@ -47,6 +47,14 @@ def open_database(data: str | os.PathLike[str] | None, url: str | None, *, is_ne
     return database
 
 
+def check_beginning(tagger: str | os.PathLike[str] | None, new: Mapping[str, Any] | None) -> None:
+    """Refuse what no journal can begin with, so that there is no folder for it."""
+    if new is not None:
+        empty(new)
+    elif tagger is not None:
+        load(Path(tagger), Tagger)
+
+
 def begin(
     database: Database, tagger: str | os.PathLike[str] | None = None, new: Mapping[str, Any] | None = None
 ) -> None:

@@ -7,7 +7,8 @@ forgotten.
 
 What identifies a row: its identifier and its texts, if the table has both; otherwise all its cells. An identifier alone
 is not enough: row numbers begin again in the next file, and a customer may write twice. With the texts, a changed
-status or date does not make a row another one. Rows of tables with neither are never known: many are alike.
+status or date does not make a row another one. A row without its identifier is told by all its cells, if the table has
+texts. Rows of tables with neither are never known: many are alike.
 """
 
 from __future__ import annotations
@@ -173,10 +174,24 @@ def row_keys(columns: Sequence[Column], table: Table) -> Hashes:
     (False, True)
     """
     kinds = {column.kind for column in columns}
-    used = _TELLING if kinds >= _TELLING else kinds - {"dropped"}
+    names, texts = (_sum_of_hashes(columns, table, {kind}) for kind in ("identifier", "text"))
+    if not kinds & _TELLING:
+        return names
+    keys, is_named = names + texts, names != 0
+    # Rows are told by all cells in tables without identifiers or without texts, and where the identifier is missing.
+    needs_all = ~is_named if kinds >= _TELLING else np.ones(table.n_rows, dtype=bool)
+    if needs_all.any():
+        keys[needs_all] += _sum_of_hashes(columns, table, kinds - _TELLING - {"dropped"})[needs_all]
+    if "text" not in kinds:
+        keys[~is_named] = 0
+    return keys
+
+
+def _sum_of_hashes(columns: Sequence[Column], table: Table, kinds: set[str]) -> Hashes:
+    """Hash the cells of columns of some kinds; 0 for rows without any."""
     keys = np.zeros(table.n_rows, dtype=np.uint64)
-    for column in columns if kinds & _TELLING else ():
-        if column.kind in used and column.name in table.columns:
+    for column in columns:
+        if column.kind in kinds and column.name in table.columns:
             # Programs write the same text with other line ends and spaces.
             texts = [as_name(" ".join(text.split())) for text in as_texts(table.columns[column.name])]
             is_filled = np.array([bool(text) for text in texts], dtype=bool)
