@@ -214,7 +214,7 @@ function showRest() {
   fresh.hidden = !queue.fresh.length;
   fresh.textContent = `Show ${plural(queue.fresh.length, "new row")}`;
   byId("more").hidden = !queue.next;
-  const text = counts.all ? `You tagged ${plural(counts.all, "row")}, ${counts.same === counts.all ? "all" : counts.same} of them just as suggested.` : "";
+  const text = counts.all ? `You tagged ${plural(counts.all, "row")}, ${counts.all === 1 ? "" : `${counts.same === counts.all ? "all" : counts.same || "none"} of them `}${counts.same || counts.all > 1 ? "just as suggested" : "with other tags than suggested"}.` : "";
   byId("session").textContent = row ? text : "";
   const empty = byId("empty");
   empty.hidden = Boolean(row);

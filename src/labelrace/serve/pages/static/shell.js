@@ -4,6 +4,8 @@ import { follow, get, nameOfPerson } from "./api.js";
 import { byId, h, printable } from "./dom.js";
 
 const SECONDS = 6;
+// Milliseconds.
+const COUNT = 1200;
 
 /** Say something in a corner, with a button if there is something to do about it. */
 export function toast(text, { action, onaction, isError = false } = {}) {
@@ -23,6 +25,17 @@ export async function attempt(work) {
     if (error.name !== "AbortError") toast(error.message, { isError: true });
     return undefined;
   }
+}
+
+let counting = null;
+
+/** Count the rows that wait, some time after something happened: the service counts once a second. */
+function countSoon() {
+  counting ??= setTimeout(async () => {
+    counting = null;
+    const known = await get("v1/status").catch(() => null);
+    if (known) showWaiting(known.waiting);
+  }, COUNT);
 }
 
 export function showWaiting(count) {
@@ -71,7 +84,7 @@ export function startShell({ onEvent = () => {}, onState = () => {}, onName = ()
   get("v1/status").then(({ waiting }) => showWaiting(waiting), () => {});
   follow(
     (name, data) => {
-      if (name === "position") showWaiting(data.waiting);
+      if (["position", "row"].includes(name)) countSoon();
       onEvent(name, data);
     },
     (state) => {

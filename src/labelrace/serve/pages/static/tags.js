@@ -119,12 +119,12 @@ async function show(tag, { focus = true } = {}) {
     h("header", {}, h("h2", {}, printable(tag)), h("button", { type: "button", class: "plain icon", "aria-label": "Close details", onclick: close }, "✕")),
     h("p", { class: "muted" }, one.first_seen ? `Since ${day(one.first_seen)}` : "No row has had it yet", one.parent ? `, in ${printable(one.parent)}` : ""),
     h("dl", { class: "facts-row" }, facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "string" ? value : percent(value))))),
+    h("p", { class: "changes" },
+      h("button", { type: "button", onclick: () => rename(tag) }, "Rename …"),
+      h("button", { type: "button", onclick: () => retire([tag]) }, "Retire …")),
     form,
     one.together.length ? h("h3", {}, "Often together with") : "",
     one.together.length ? together : "",
-    h("p", { class: "buttons" },
-      h("button", { type: "button", onclick: () => rename(tag) }, "Rename …"),
-      h("button", { type: "button", onclick: () => retire([tag]) }, "Retire …")),
   );
   box.hidden = false;
   if (focus) {
@@ -213,7 +213,11 @@ function merge() {
     action: "Merge",
     path: "v1/tags/merge",
     form: () => ({ tags: names, into }),
-    touches: ({ rows }) => `${plural(rows, "row")} will have “${printable(into)}” instead. The tagger cannot tell them apart again.`,
+    touches: ({ tags: before, becomes }) => {
+      const moved = before.filter(({ tag }) => tag !== into).reduce((sum, { rows }) => sum + rows, 0);
+      const after = becomes.find(({ tag }) => tag === into)?.rows;
+      return `${plural(moved, "row")} will have “${printable(into)}” instead${after ? `, which is in ${after.toLocaleString("en")} then` : ""}. The tagger cannot tell them apart again.`;
+    },
     done: async () => {
       toast(`${names.length} tags are now ${into}`);
       selected.clear();

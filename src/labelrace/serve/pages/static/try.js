@@ -170,14 +170,14 @@ function chooser() {
 
 function preview() {
   const shown = table.columns.slice(0, 6);
-  const heads = [...shown, ...(table.tags_column ? ["tags in the file"] : []), ...(table.answers ? ["suggested"] : [])];
+  const heads = [...(table.tags_column ? ["tags in the file"] : []), ...(table.answers ? ["suggested"] : [])];
   const pills = (tags, probabilities) => h("td", { class: "tags-cell" }, tags === null ? h("span", { class: "muted" }, "–") : tags.map((tag) => h("span", { class: "mini" }, printable(tag), probabilities ? h("small", {}, ` ${percent(probabilities[tag] ?? 0)}`) : "")));
   const lines = table.rows.slice(0, SHOWN).map((cells, i) => h("tr", {},
     ...shown.map((name) => h("td", {}, h("span", { class: "clip" }, cellText(cells[table.columns.indexOf(name)])))),
     table.tags_column ? pills(table.tags[i]) : null,
     table.answers ? pills(table.answers[i].tags, table.answers[i].probabilities) : null));
   const more = table.rows.length > SHOWN ? h("p", { class: "hint" }, `The first ${SHOWN} rows${table.columns.length > 6 ? ", six columns" : ""}.`) : "";
-  return [h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Rows of the file" }, h("table", { class: "grid preview" }, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, printable(name))))), h("tbody", {}, lines))), more];
+  return [h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Rows of the file" }, h("table", { class: "grid preview" }, h("thead", {}, h("tr", {}, shown.map((name) => h("th", { scope: "col" }, printable(name))), heads.map((name) => h("th", { scope: "col", class: "tags-cell" }, name)))), h("tbody", {}, lines))), more];
 }
 
 function draw() {

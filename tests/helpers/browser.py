@@ -1,0 +1,59 @@
+"""Browsers for tests: Debian's Chromium, pages that say nothing and ask for nothing elsewhere, and axe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from importlib import resources
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+SECONDS = 8.0
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Launch a browser."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM:
+        pytest.skip("there is no chromium: put it on PATH or name it in CHROMIUM")
+    with playwright.sync_playwright() as started:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield launched
+        launched.close()
+
+
+@contextmanager
+def visiting(browser, is_own, **settings):
+    """Yield a page in a context of its own; at the end it must have said nothing, and asked only for what is its own."""
+    heard = []
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | settings)
+    context.set_default_timeout(1000 * SECONDS)
+    page = context.new_page()
+    page.on("console", lambda message: heard.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: heard.append(f"error: {error}"))
+    page.on("request", lambda request: is_own(request.url) or heard.append(f"request: {request.url}"))
+    try:
+        yield page
+    finally:
+        context.close()
+    assert heard == []
+
+
+def axe_script():
+    """Return axe, to be evaluated in a page."""
+    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+def faults(page):
+    """Return what axe finds that is serious or critical: rule, and the first elements."""
+    page.evaluate(axe_script())
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
