@@ -34,6 +34,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Below what NumPy and the helpers read from the environment.
 from helpers.banks import *  # noqa: E402, F403
+from helpers.browser import *  # noqa: E402, F403
 from helpers.data import *  # noqa: E402, F403
 from helpers.models import *  # noqa: E402, F403
 

@@ -9,8 +9,10 @@ from importlib import resources
 
 import pytest
 
+__all__ = ["browser"]
+
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-SECONDS = 8.0
+SECONDS = 8
 
 
 @pytest.fixture(scope="module")
@@ -27,30 +29,31 @@ def browser():
 
 
 @contextmanager
-def visiting(browser, is_own, **settings):
-    """Yield a page in a context of its own; at the end it must have said nothing, and asked only for what is its own."""
+def visiting(browser, own, width=1280, script="", allowed=(), **settings):
+    """Yield a page in a context of its own; at the end it has said nothing, and asked for nothing beside its own.
+
+    `own` is how addresses begin that the page may ask for, `allowed` parts of what it may say.
+    """
     heard = []
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | settings)
+    context = browser.new_context(viewport={"width": width, "height": 800}, **settings)
     context.set_default_timeout(1000 * SECONDS)
+    if script:
+        context.add_init_script(script)
     page = context.new_page()
     page.on("console", lambda message: heard.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-    page.on("request", lambda request: is_own(request.url) or heard.append(f"request: {request.url}"))
+    page.on("request", lambda request: request.url.startswith((own, "blob:")) or heard.append(f"request: {request.url}"))
     try:
         yield page
     finally:
         context.close()
-    assert heard == []
-
-
-def axe_script():
-    """Return axe, to be evaluated in a page."""
-    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    assert [said for said in heard if not any(part in said for part in allowed)] == []
 
 
 def faults(page):
-    """Return what axe finds that is serious or critical: rule, and the first elements."""
-    page.evaluate(axe_script())
+    """Return what axe finds that is serious or critical: rules, and the first elements of each."""
+    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    page.evaluate(f"() => {{ if (!globalThis.axe) {{ {axe} }} }}")
     found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
     return [
         (one["id"], [node["html"][:200] for node in one["nodes"][:3]])

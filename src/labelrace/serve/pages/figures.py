@@ -98,7 +98,12 @@ def _tiles(quality: Mapping[str, Any]) -> list[Tile]:
         value = recent[name]
         all_rows = "" if quality[name] is None else f"all rows: {_share(quality[name])}"
         tiles.append(Tile(title, MISSING if value is None else _share(value), all_rows))
-    return [*tiles, Tile("Rows tested", f"{quality['tested']:,}", f"the last {recent['rows']:,} count here")]
+    return [
+        *tiles,
+        Tile(
+            "Rows tested", f"{quality['tested']:,}", f"the last {recent['rows']:,} count here" if recent["rows"] else ""
+        ),
+    ]
 
 
 def _over_rows(quality: Mapping[str, Any]) -> Part:
@@ -206,7 +211,9 @@ def _new_tags(tags: Sequence[Mapping[str, Any]]) -> Part:
     rows = [
         Row(one["tag"], [Cell(_day_name(one["time"][:10])), Cell(f"{one['row']:,}")]) for one in reversed(tags[-20:])
     ]
-    tables = [Table("new", "New tags", [Column("First said"), Column("After rows")], [Group(rows)], "Tag")] if rows else []
+    tables = (
+        [Table("new", "New tags", [Column("First said"), Column("After rows")], [Group(rows)], "Tag")] if rows else []
+    )
     return Part("new-tags", "New tags", "", (), tables, "" if rows else "No tag is new.")
 
 

@@ -10,6 +10,8 @@ const COUNT = 1200;
 /** Say something in a corner, with a button if there is something to do about it. */
 export function toast(text, { action, onaction, isError = false } = {}) {
   const button = action && h("button", { type: "button", onclick: () => (element.remove(), onaction()) }, action);
+  // What is said again counts from now on.
+  [...byId("toasts").children].find((one) => one.firstChild.textContent === printable(text))?.remove();
   const element = h("div", { class: isError ? "toast error" : "toast" }, h("span", {}, printable(text)), button);
   byId("toasts").append(element);
   while (byId("toasts").children.length > 3) byId("toasts").firstChild.remove();
@@ -17,12 +19,12 @@ export function toast(text, { action, onaction, isError = false } = {}) {
   return element;
 }
 
-/** Run something that asks the service; say why if it was refused. */
-export async function attempt(work) {
+/** Run something that asks the service; say why if it was refused, after what that means. */
+export async function attempt(work, meaning = "") {
   try {
     return await work();
   } catch (error) {
-    if (error.name !== "AbortError") toast(error.message, { isError: true });
+    if (error.name !== "AbortError") toast(meaning + error.message, { isError: true });
     return undefined;
   }
 }
@@ -38,7 +40,7 @@ function countSoon() {
   }, COUNT);
 }
 
-export function showWaiting(count) {
+function showWaiting(count) {
   byId("waiting").hidden = !count;
   byId("waiting").textContent = count > 999 ? "999+" : count;
   byId("waiting").title = `${count} rows wait for tags`;

@@ -59,6 +59,7 @@ function draw() {
     heading.setAttribute("aria-sort", heading.dataset.key !== sorting.key ? "none" : sorting.sign > 0 ? "ascending" : "descending");
   }
   const none = byId("none");
+  byId("body").parentElement.hidden = !found.length;
   none.hidden = found.length > 0 && found.length <= SHOWN;
   none.textContent = found.length ? `The first ${SHOWN} of ${plural(found.length, "tag")}: search for the others.` : tags.length ? "No tag is called so." : "There is no tag yet: each comes with the first row that has it, or by New tag.";
   byId("selection").hidden = !selected.size;

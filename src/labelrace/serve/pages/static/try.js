@@ -41,7 +41,7 @@ async function answer() {
   });
   const names = Object.keys(cells);
   byId("answer").replaceChildren(
-    h("ul", { class: "pills", "aria-label": "Tags" }, chips.length ? chips : h("li", { class: "muted" }, "No tag is likely.")),
+    h("ul", { class: "pills", "aria-label": "Tags" }, chips.length ? chips : h("li", { class: "muted" }, Object.keys(row.probabilities).length ? "No tag is likely." : "The tagger knows no tag yet: teach it, in the inbox or from a file.")),
     row.review ? h("p", { class: "muted" }, h("span", { class: "badge review" }, "review"), " Not sure enough to go without a person.") : "",
     ...names.map((name) => h("p", { class: "echo" }, marked(cellText(cells[name]), name, row.explanation, names, order))),
     ...row.tags.filter((tag) => row.explanation?.[tag]).map((tag) => h("p", { class: "hint" }, sentence(tag, row.explanation[tag], names))),
@@ -168,7 +168,7 @@ function chooser() {
 
 function preview() {
   const shown = table.columns.slice(0, 6);
-  const [given, suggested] = ["tags in the file", "suggested"];
+  const [given, suggested] = ["in the file", "suggested"];
   const heads = [...shown, ...(table.tags_column ? [given] : []), ...(table.answers ? [suggested] : [])];
   // On a phone each row is a list: its cells have the names of their columns beside them.
   const cell = (name, ...content) => h("td", { "data-name": printable(name) }, h("span", {}, ...content));
