@@ -50,6 +50,14 @@ def visiting(browser, own, width=1280, script="", allowed=(), **settings):
     assert [said for said in heard if not any(part in said for part in allowed)] == []
 
 
+def expect(found):
+    """Return what can be expected of elements, some time later."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=1000 * SECONDS)
+    return expect(found)
+
+
 def faults(page):
     """Return what axe finds that is serious or critical: rules, and the first elements of each."""
     axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
