@@ -42,7 +42,9 @@ def visiting(browser, own, width=1280, script="", allowed=(), **settings):
     page = context.new_page()
     page.on("console", lambda message: heard.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-    page.on("request", lambda request: request.url.startswith((own, "blob:")) or heard.append(f"request: {request.url}"))
+    page.on(
+        "request", lambda request: request.url.startswith((own, "blob:")) or heard.append(f"request: {request.url}")
+    )
     try:
         yield page
     finally:

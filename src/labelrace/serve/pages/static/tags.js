@@ -204,7 +204,7 @@ function rename(tag) {
 function merge() {
   const names = [...selected];
   let into = names.toSorted((a, b) => (tags.find(({ tag }) => tag === b)?.rows ?? 0) - (tags.find(({ tag }) => tag === a)?.rows ?? 0))[0];
-  const choice = combobox({ label: "Merge into", placeholder: "Another name …", tags: () => tags, pick: (tag) => ((into = tag), say(), preview()) });
+  const choice = combobox({ label: "Into another tag", placeholder: "Another name …", tags: () => tags, pick: (tag) => ((into = tag), say(), preview()) });
   const target = h("p", { class: "into" });
   const say = () => target.replaceChildren(...names.flatMap((name, i) => [i ? " + " : "", h("strong", {}, printable(name))]), " → ", h("strong", {}, printable(into)));
   say();
