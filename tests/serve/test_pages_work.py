@@ -127,7 +127,7 @@ def test_tags_are_merged_and_retired_after_a_look_at_what_it_touches(tags):
         for tag in ("returns", "mobile"):
             page.get_by_label(f"Choose {tag}").check()
         page.get_by_role("button", name="Merge …").click()
-        told = f"{smaller} rows will have “{into}” instead, which is in {either} then."
+        told = f"{smaller} rows will have “{into}” instead, which is in {either} rows then."
         expect(page.locator("#touches")).to_contain_text(told)
         page.get_by_role("combobox", name="Into another tag").fill("hardware")
         page.keyboard.press("Enter")

@@ -134,7 +134,7 @@ def _over_days(quality: Mapping[str, Any]) -> Part:
         "corrected later": [day["corrections"] for day, _ in shown],
     }
     texts = [f"{day['rows'] + day['corrections']:,}" for day, _ in shown]
-    hint = "What people said: rows that got just the suggested tags, rows that got others, and rows that were tagged again."
+    hint = "Rows that got just the suggested tags, rows that got others, and rows that were tagged again."
     charts = [Chart("work", "Rows and corrections", bars(names[-_DAYS:], parts, texts), hint)]
     if sum(day["example_f1"] is not None for day in days) > 1:
         step = max(1, -(-len(days) // _NAMES))

@@ -217,7 +217,7 @@ function merge() {
     touches: ({ tags: before, becomes }) => {
       const moved = before.filter(({ tag }) => tag !== into).reduce((sum, { rows }) => sum + rows, 0);
       const after = becomes.find(({ tag }) => tag === into)?.rows;
-      return `${plural(moved, "row")} will have “${printable(into)}” instead${after ? `, which is in ${after.toLocaleString("en")} then` : ""}. The tagger cannot tell them apart again.`;
+      return `${plural(moved, "row")} will have “${printable(into)}” instead${after ? `, which is in ${after.toLocaleString("en")} rows then` : ""}. The tagger cannot tell them apart again.`;
     },
     done: async () => {
       toast(`${names.length} tags are now ${into}`);
