@@ -62,6 +62,7 @@ def expect(found):
 
 def faults(page):
     """Return what axe finds that is serious or critical: rules, and the first elements of each."""
+    pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     page.evaluate(f"() => {{ if (!globalThis.axe) {{ {axe} }} }}")
     found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
