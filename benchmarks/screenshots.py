@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Rows that are sent, those of them that nobody has tagged, and rows of a request.
 _ROWS, _WAITING, _REQUEST = 6000, 12, 50
-_HEIGHTS = {"inbox": 760, "service-quality": 900}
+_HEIGHTS = {"inbox": 760, "service-quality": 920}
 
 
 def screenshots(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path("docs/images")) -> None:
@@ -77,6 +77,7 @@ def show_inbox(page: Page) -> None:
     page.locator(".toast").wait_for()
     page.locator(".item").nth(2).click()
     page.locator("#row mark").first.wait_for()
+    page.locator("#waiting", has_text=str(_WAITING - 1)).wait_for()
 
 
 def show_quality(page: Page) -> None:

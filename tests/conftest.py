@@ -34,6 +34,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Below what NumPy and the helpers read from the environment.
 from helpers.banks import *  # noqa: E402, F403
+from helpers.browser import *  # noqa: E402, F403
 from helpers.data import *  # noqa: E402, F403
 from helpers.models import *  # noqa: E402, F403
 from helpers.postgresql import *  # noqa: E402, F403
@@ -69,12 +70,15 @@ SLOW = (
     "report/test_browser.py",
     "river",
     "serve/test_failures.py",
+    "serve/test_guards.py",
     "serve/test_journal.py",
     "serve/test_kills.py",
     "serve/test_maintenance.py",
-    "smoke",
-    "serve/test_guards.py",
     "serve/test_openapi.py",
+    "serve/test_pages.py",
+    "serve/test_pages_inbox.py",
+    "serve/test_pages_work.py",
+    "smoke",
     "streams/test_arff_properties.py",
     "streams/test_fuzz_formats.py",
     "streams/test_hostile.py",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+from contextlib import ExitStack
 
 import pytest
+from helpers.browser import visiting
 
 from labelrace.report import summarize
 from labelrace.report.charts import Chart, Panel, Series, heat_map, panels
 from labelrace.report.document import Document, Section, write_document
 from labelrace.report.run_report import report_document
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium: put it on PATH or name it in CHROMIUM")
 
 # How many pixels of a chart have been drawn on, and in how many colours.
 INK = """selector => {
@@ -30,37 +26,19 @@ INK = """selector => {
 IMAGE = "selector => document.querySelector(selector + ' canvas').toDataURL()"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        launched = started.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield launched
-        launched.close()
-
-
 @pytest.fixture
 def visit(browser, tmp_path):
     """Return a function that opens the page of a run; afterwards nothing may have been said or asked for."""
-    heard, contexts = [], []
+    with ExitStack() as opened:
 
-    def open_page(run, width=1280, scheme="light"):
-        document = run if isinstance(run, Document) else report_document(summarize(*run))
-        path = write_document(document, tmp_path, formats=["html"])[f"{document.name}.html"]
-        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        context.set_default_timeout(8000)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: heard.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-        page.on("request", lambda request: request.url == path.as_uri() or heard.append(f"request: {request.url}"))
-        page.goto(path.as_uri())
-        return page
+        def open_page(run, width=1280, scheme="light"):
+            document = run if isinstance(run, Document) else report_document(summarize(*run))
+            url = write_document(document, tmp_path, formats=["html"])[f"{document.name}.html"].as_uri()
+            page = opened.enter_context(visiting(browser, url, width=width, color_scheme=scheme))
+            page.goto(url)
+            return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert heard == []
+        yield open_page
 
 
 def first_column(page):

@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 from fastapi import FastAPI
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 
@@ -38,6 +38,7 @@ def render(schema: dict[str, Any], style: str) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["with_code"] = _with_code
     schemas = schema["components"]["schemas"]
     groups = dict[str, list[dict[str, Any]]]()
     for path, operations in schema["paths"].items():
@@ -54,6 +55,18 @@ def render(schema: dict[str, Any], style: str) -> str:
         examples={name: json.dumps(form["example"]) for name, form in schemas.items() if "example" in form},
         style=Markup(style),
     )
+
+
+def _with_code(text: str) -> Markup:
+    """Return a text in which names between backticks are code.
+
+    Examples
+    --------
+    >>> print(_with_code("`a` < `b`"))
+    <code>a</code> &lt; <code>b</code>
+    """
+    parts = enumerate(text.split("`"))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts)
 
 
 def _described(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:

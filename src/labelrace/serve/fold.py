@@ -89,13 +89,14 @@ def _marked(
     """Count tests, and note new tags, alarms and drifts."""
     known = before.tagger.tags_ if before.tagger.is_fitted else {}
     tags = after.tagger.tags_ if after.tagger.is_fitted else {}
-    row = after.tagger.n_rows_ if after.tagger.is_fitted else 0
     # A tag that was renamed is no new one.
     is_named = last.kind in ("rename", "merge", "retire")
-    new = [NewTag(tag, row, last.time) for tag in tags if tag not in known and not is_named]
+    said = [tag for tag in tags if tag not in known and not is_named]
+    quality = after.quality.after(tests, counted._replace(new_tags=len(said)), day_of(last.time))
+    row = quality.total.tested
+    new = [NewTag(tag, row, last.time) for tag in said]
     counts = zip(("alarm", "drift"), changes_of(before.tagger), changes_of(after.tagger), strict=True)
     marks = [Mark(kind, row, last.position, last.time) for kind, old, now in counts for _ in range(now - old)]
-    quality = after.quality.after(tests, counted._replace(new_tags=len(new)), day_of(last.time))
     return after._replace(quality=quality.marked(marks, new))
 
 

@@ -76,7 +76,7 @@ class Mark(NamedTuple):
     """Something that happened to the model."""
 
     kind: str  # alarm or drift
-    row: int  # rows learned by then
+    row: int  # rows tested by then, as in windows
     position: int
     time: float
 
@@ -85,7 +85,7 @@ class NewTag(NamedTuple):
     """A tag that was first seen."""
 
     tag: str
-    row: int
+    row: int  # rows tested by then
     time: float
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 PAGES = {"/": "inbox", "/quality": "quality", "/tags": "tags", "/try": "try"}
 """The addresses of the pages, and their templates. They hold nothing that a token would have to guard."""
 
-# Rows from which the columns of the service are known, and the most columns that a form has room for.
-_ROWS, _COLUMNS = 5, 12
+# Rows from which the columns of the service are known, the most columns that a form has room for, and characters of a
+# cell from which it has several lines.
+_ROWS, _COLUMNS, _LONG = 5, 12, 40
 
 
 def add_pages(app: FastAPI, service: Service) -> None:
@@ -59,10 +60,9 @@ def add_pages(app: FastAPI, service: Service) -> None:
         return Response(text, media_type="text/html", headers={"Cache-Control": "no-store"})
 
     @app.get("/pages/columns", include_in_schema=False)
-    def list_columns() -> dict[str, list[str]]:
-        """Return the columns of the rows that came last."""
-        rows = service.rows(state="all", limit=_ROWS)["rows"]
-        return {"columns": list(dict.fromkeys(column for row in rows for column in row["cells"]))[:_COLUMNS]}
+    def list_columns() -> dict[str, dict[str, str]]:
+        """Return the columns of the rows that came last, and what a form has for each."""
+        return {"columns": columns_of([row["cells"] for row in service.rows(state="all", limit=_ROWS)["rows"]])}
 
     @app.post("/pages/table", include_in_schema=False)
     async def read_table(request: Request, name: str, tags: str | None = None) -> Response:
@@ -77,6 +77,33 @@ def add_pages(app: FastAPI, service: Service) -> None:
         content = await files.receive(request)
         written = await run_sync(files.write_rows, name, content, limiter=one_file)
         return Response(written, media_type="application/octet-stream")
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the columns of rows as ``number``, ``text`` or ``long``; there is a long one.
+
+    Examples
+    --------
+    >>> columns_of([{"title": "Oven", "body": "Too hot", "price": 5}, {"title": "Door", "body": 60 * "x"}])
+    {'title': 'text', 'body': 'long', 'price': 'number'}
+    """
+    cells = dict[str, list[Any]]()
+    for row in rows:
+        for name, cell in row.items():
+            cells.setdefault(name, []).append(cell)
+    kinds = {name: _kind(found) for name, found in list(cells.items())[:_COLUMNS]}
+    texts = [name for name, kind in kinds.items() if kind != "number"]
+    if texts and "long" not in kinds.values():
+        # The last one is most often that with the most words.
+        kinds[texts[-1]] = "long"
+    return kinds
+
+
+def _kind(cells: Sequence[Any]) -> str:
+    known = [cell for cell in cells if cell is not None]
+    if known and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in known):
+        return "number"
+    return "long" if any(isinstance(cell, str) and len(cell) > _LONG for cell in known) else "text"
 
 
 def _static_files() -> dict[str, bytes]:

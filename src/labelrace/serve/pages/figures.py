@@ -98,7 +98,12 @@ def _tiles(quality: Mapping[str, Any]) -> list[Tile]:
         value = recent[name]
         all_rows = "" if quality[name] is None else f"all rows: {_share(quality[name])}"
         tiles.append(Tile(title, MISSING if value is None else _share(value), all_rows))
-    return [*tiles, Tile("Rows tested", f"{quality['tested']:,}", f"the last {recent['rows']:,} count here")]
+    return [
+        *tiles,
+        Tile(
+            "Rows tested", f"{quality['tested']:,}", f"the last {recent['rows']:,} count here" if recent["rows"] else ""
+        ),
+    ]
 
 
 def _over_rows(quality: Mapping[str, Any]) -> Part:
@@ -122,15 +127,14 @@ def _over_days(quality: Mapping[str, Any]) -> Part:
     if not days:
         return Part("days", "Day by day", missing="There are no days yet on which rows were tagged.")
     names = [_day_name(day["day"]) for day in days]
+    shown = [(day, round(day["tested"] * (day["agreement"] or 0))) for day in days[-_DAYS:]]
     parts: dict[str, list[float]] = {
-        "as suggested": [max(0, day["rows"] - day["corrections"]) for day in days[-_DAYS:]],
-        "corrected": [day["corrections"] for day in days[-_DAYS:]],
+        "as suggested": [agreed for _, agreed in shown],
+        "with other tags": [max(0, day["rows"] - agreed) for day, agreed in shown],
+        "corrected later": [day["corrections"] for day, _ in shown],
     }
-    texts = [
-        f"{day['rows']:,}" + (f", {plural(day['new_tags'], 'new tag')}" if day["new_tags"] else "")
-        for day in days[-_DAYS:]
-    ]
-    hint = "Rows that people tagged: as they were suggested, and with other tags."
+    texts = [f"{day['rows'] + day['corrections']:,}" for day, _ in shown]
+    hint = "Rows that got just the suggested tags, rows that got others, and rows that were tagged again."
     charts = [Chart("work", "Rows and corrections", bars(names[-_DAYS:], parts, texts), hint)]
     if sum(day["example_f1"] is not None for day in days) > 1:
         step = max(1, -(-len(days) // _NAMES))
@@ -150,7 +154,7 @@ def _curves(x: Sequence[float], points: Sequence[Mapping[str, Any]], marker: str
 
 
 def _precision(curve: Mapping[str, Any]) -> Part:
-    title, target = "Leaving rows to people", curve["target"]
+    title, target = "What can go without asking", curve["target"]
     rows = sorted(zip(curve["handled"], curve["precision"], curve["confidence"], strict=True))
     rows = [row for row in rows if row[0] is not None and row[1] is not None]
     hint = (
@@ -161,7 +165,7 @@ def _precision(curve: Mapping[str, Any]) -> Part:
         return Part("precision", title, hint, missing="It takes more tested rows to tell what could go without asking.")
     x, y = [row[0] for row in rows], [row[1] for row in rows]
     tips = [f"From {_share(c)} confidence on: {_share(p)} right, in {_share(h)} of rows" for h, p, c in rows]
-    series = [Series("found", x, y, 0, marker="o", tips=tips)]
+    series = [Series("found" if target else "", x, y, 0, marker="o", tips=tips)]
     if target is not None:
         tip = f"{_share(target)} is the precision that was asked for"
         series.append(Series("asked for", [0.0, 1.0], [target, target], None, tips=[tip, tip]))
@@ -207,7 +211,9 @@ def _new_tags(tags: Sequence[Mapping[str, Any]]) -> Part:
     rows = [
         Row(one["tag"], [Cell(_day_name(one["time"][:10])), Cell(f"{one['row']:,}")]) for one in reversed(tags[-20:])
     ]
-    tables = [Table("new", "New tags", [Column("First said"), Column("At row")], [Group(rows)], "Tag")] if rows else []
+    tables = (
+        [Table("new", "New tags", [Column("First said"), Column("After rows")], [Group(rows)], "Tag")] if rows else []
+    )
     return Part("new-tags", "New tags", "", (), tables, "" if rows else "No tag is new.")
 
 

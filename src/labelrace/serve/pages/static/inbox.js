@@ -5,7 +5,7 @@ import { added, choiceOf, isSame, refreshed, tagsOf, toggled, withoutLast } from
 import { byId, h, plural, printable } from "./dom.js";
 import { Queue } from "./queue.js";
 import { rowView } from "./row.js";
-import { attempt, isFree, showWaiting, startShell, toast } from "./shell.js";
+import { attempt, isFree, startShell, toast } from "./shell.js";
 
 // Milliseconds: between refreshes that others cause, and until an open row is said to be open still.
 const PAUSE = 600;
@@ -17,6 +17,7 @@ let choice = null;
 let isSure = false; // whether Enter was pressed twice, where nothing is chosen
 const said = []; // what this person said: {id, before, row, chosen, sent}
 const counts = { all: 0, same: 0 };
+let refusal = ""; // why there are no rows, if they may not be seen
 let words = localStorage.getItem("labelrace.words") !== "off";
 
 const article = byId("row");
@@ -53,6 +54,9 @@ async function pick(id, { chosen, focus = true } = {}) {
   const before = row;
   row = queue.find(id);
   if (!row) return;
+  // What could not be saved is chosen still.
+  chosen ??= row.unsaved;
+  delete row.unsaved;
   if (before && before.id !== id) sayOpen(before.id, false);
   isSure = false;
   choice = choiceOf(row);
@@ -118,8 +122,9 @@ function accept() {
       toast(`${current.id}: ${chosen.join(", ") || "no tag applies"}`, { action: "Undo", onaction: () => undo(entry) });
     } else {
       said.splice(said.indexOf(entry), 1);
-      Object.assign(current, { state: before ? "tagged" : "waiting", tags: before });
+      Object.assign(current, { state: before ? "tagged" : "waiting", tags: before, unsaved: chosen });
       queue.restore(current);
+      if (!row) pick(current.id, { focus: false });
     }
     showRest();
     return Boolean(answer);
@@ -130,7 +135,7 @@ function accept() {
 
 /** Send what was said of a row, and refresh the others with what was learned from it. */
 async function tell(about, given) {
-  const answer = await attempt(() => teach("v1/feedback", { rows: [{ id: about.id, tags: given }] }));
+  const answer = await attempt(() => teach("v1/feedback", { rows: [{ id: about.id, tags: given }] }), `${about.id} is not saved. `);
   about.pending = false;
   if (!answer) return null;
   about.saidAt = answer.position;
@@ -214,11 +219,12 @@ function showRest() {
   fresh.hidden = !queue.fresh.length;
   fresh.textContent = `Show ${plural(queue.fresh.length, "new row")}`;
   byId("more").hidden = !queue.next;
-  const text = counts.all ? `You tagged ${plural(counts.all, "row")}, ${counts.same === counts.all ? "all" : counts.same} of them just as suggested.` : "";
+  const text = counts.all ? `You tagged ${plural(counts.all, "row")}, ${counts.all === 1 ? "" : `${counts.same === counts.all ? "all" : counts.same || "none"} of them `}${counts.same || counts.all > 1 ? "just as suggested" : "with other tags than suggested"}.` : "";
   byId("session").textContent = row ? text : "";
   const empty = byId("empty");
   empty.hidden = Boolean(row);
   if (row) return;
+  if (refusal) return showRefusal(empty);
   const { state, search } = queue.filters;
   const isDone = queue.rows.length > 0 || counts.all > 0;
   const title = search ? "No row has these words." : state === "tagged" ? "No row has been tagged yet." : isDone ? "All done." : "No row waits.";
@@ -228,13 +234,27 @@ function showRest() {
   empty.replaceChildren(h("h2", {}, title), text ? h("p", {}, text) : "");
   if (search) return;
   const how = byId("how").content.cloneNode(true);
-  how.querySelector("code").textContent = curl();
+  how.querySelector("pre code").textContent = curl();
   empty.append(how, h("p", { class: "hint" }, "New rows show up here by themselves. Or ", h("a", { href: "try" }, "try a text, or teach from a file"), "."));
+}
+
+function showRefusal(empty) {
+  empty.dataset.shown = refusal;
+  empty.replaceChildren(h("h2", {}, "The rows cannot be shown."), h("p", {}, refusal), h("button", { type: "button", onclick: () => reload() }, "Try again"));
+  if (!sessionStorage.getItem("labelrace.token")) return;
+  empty.append(" ", h("button", { type: "button", onclick: () => (sessionStorage.removeItem("labelrace.token"), location.reload()) }, "Use another token"));
 }
 
 async function reload({ search, state, order } = {}) {
   Object.assign(queue.filters, { ...(search !== undefined && { search }), ...(state && { state }), ...(order && { order }) });
-  if (!(await attempt(() => queue.load()))) return;
+  try {
+    if (!(await queue.load())) return;
+    refusal = "";
+  } catch (error) {
+    refusal = error.message;
+    finish();
+    return;
+  }
   byId("list").setAttribute("aria-label", { waiting: "Rows that wait for tags", tagged: "Tagged rows", all: "All rows" }[queue.filters.state]);
   const first = queue.rows.find((one) => !queue.isTaken(one)) ?? queue.rows[0];
   if (first) await pick(first.id, { focus: document.activeElement === document.body });
@@ -250,6 +270,7 @@ const loadTags = async () => {
 
 let waitingRefresh = null;
 function refreshSoon() {
+  if (refusal) return;
   waitingRefresh ??= setTimeout(async () => {
     waitingRefresh = null;
     await attempt(() => queue.refresh());
@@ -352,7 +373,7 @@ document.addEventListener("keydown", (event) => {
 
 startShell({
   onEvent,
-  onState: (state) => state === "live" && refreshSoon(),
+  onState: (state) => state === "live" && (refusal ? reload() : refreshSoon()),
   onName: () => {
     queue.me = shownName();
     if (row) sayOpen(row.id, true);
@@ -360,6 +381,7 @@ startShell({
 });
 setInterval(() => row && !document.hidden && sayOpen(row.id, true), RENEW);
 setInterval(() => queue.render(), 60_000);
+addEventListener("beforeunload", (event) => said.some((entry) => entry.row.pending) && event.preventDefault());
 addEventListener("pagehide", () => row && sayOpen(row.id, false));
 loadTags();
-reload().then(() => get("v1/status")).then(({ waiting }) => showWaiting(waiting), () => {});
+reload();

@@ -39,12 +39,14 @@ export class Queue {
     const answer = await get(query("v1/rows", { ...this.filters, limit: PAGE }));
     if (asked < this.answered) return;
     this.answered = asked;
-    const newest = this.rows.map(({ time }) => time).sort().at(-1);
+    // The newest ones come first: those above a row that is known are new, unless there is nothing else to look at.
+    const known = answer.rows.findIndex((row) => this.find(row.id));
     const hasWaiting = this.rows.some((row) => !this.isDone(row));
+    const isFresh = (at) => this.filters.order === "newest" && hasWaiting && (known < 0 || at < known);
     this.fresh = [];
-    for (const row of answer.rows) {
+    for (const [at, row] of answer.rows.entries()) {
       if (this.find(row.id)) this.merge(row);
-      else if (this.filters.order === "newest" && hasWaiting && row.time > newest) this.fresh.push(row);
+      else if (isFresh(at)) this.fresh.push(row);
       else this.rows.push(row);
     }
     if (this.rows.length <= PAGE) this.next = answer.next;

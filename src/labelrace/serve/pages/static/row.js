@@ -88,7 +88,7 @@ export function rowView(article, tags, actions) {
     const said = [printable(tag), probability === undefined ? (tags().some((one) => one.tag === tag) ? "" : "new tag") : percent(probability), isSuggested ? "suggested" : ""].filter(Boolean);
     const button = h("button",
       {
-        type: "button", class: "chip", "aria-pressed": String(isChosen), "aria-label": said.join(", "), "data-tag": tag,
+        type: "button", class: "chip", "aria-pressed": String(isChosen), "aria-label": said.join(", "), title: printable(tag), "data-tag": tag,
         onclick: (event) => {
           actions.toggle(tag);
           // After the pointer, Enter is to accept the row, and not to press the chip again.

@@ -4,10 +4,14 @@ import { follow, get, nameOfPerson } from "./api.js";
 import { byId, h, printable } from "./dom.js";
 
 const SECONDS = 6;
+// Milliseconds.
+const COUNT = 1200;
 
 /** Say something in a corner, with a button if there is something to do about it. */
 export function toast(text, { action, onaction, isError = false } = {}) {
   const button = action && h("button", { type: "button", onclick: () => (element.remove(), onaction()) }, action);
+  // What is said again counts from now on.
+  [...byId("toasts").children].find((one) => one.firstChild.textContent === printable(text))?.remove();
   const element = h("div", { class: isError ? "toast error" : "toast" }, h("span", {}, printable(text)), button);
   byId("toasts").append(element);
   while (byId("toasts").children.length > 3) byId("toasts").firstChild.remove();
@@ -15,17 +19,28 @@ export function toast(text, { action, onaction, isError = false } = {}) {
   return element;
 }
 
-/** Run something that asks the service; say why if it was refused. */
-export async function attempt(work) {
+/** Run something that asks the service; say why if it was refused, after what that means. */
+export async function attempt(work, meaning = "") {
   try {
     return await work();
   } catch (error) {
-    if (error.name !== "AbortError") toast(error.message, { isError: true });
+    if (error.name !== "AbortError") toast(meaning + error.message, { isError: true });
     return undefined;
   }
 }
 
-export function showWaiting(count) {
+let counting = null;
+
+/** Count the rows that wait, some time after something happened: the service counts once a second. */
+function countSoon() {
+  counting ??= setTimeout(async () => {
+    counting = null;
+    const known = await get("v1/status").catch(() => null);
+    if (known) showWaiting(known.waiting);
+  }, COUNT);
+}
+
+function showWaiting(count) {
   byId("waiting").hidden = !count;
   byId("waiting").textContent = count > 999 ? "999+" : count;
   byId("waiting").title = `${count} rows wait for tags`;
@@ -71,7 +86,7 @@ export function startShell({ onEvent = () => {}, onState = () => {}, onName = ()
   get("v1/status").then(({ waiting }) => showWaiting(waiting), () => {});
   follow(
     (name, data) => {
-      if (name === "position") showWaiting(data.waiting);
+      if (["position", "row"].includes(name)) countSoon();
       onEvent(name, data);
     },
     (state) => {

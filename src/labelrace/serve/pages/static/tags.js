@@ -59,6 +59,7 @@ function draw() {
     heading.setAttribute("aria-sort", heading.dataset.key !== sorting.key ? "none" : sorting.sign > 0 ? "ascending" : "descending");
   }
   const none = byId("none");
+  byId("body").parentElement.hidden = !found.length;
   none.hidden = found.length > 0 && found.length <= SHOWN;
   none.textContent = found.length ? `The first ${SHOWN} of ${plural(found.length, "tag")}: search for the others.` : tags.length ? "No tag is called so." : "There is no tag yet: each comes with the first row that has it, or by New tag.";
   byId("selection").hidden = !selected.size;
@@ -119,12 +120,12 @@ async function show(tag, { focus = true } = {}) {
     h("header", {}, h("h2", {}, printable(tag)), h("button", { type: "button", class: "plain icon", "aria-label": "Close details", onclick: close }, "✕")),
     h("p", { class: "muted" }, one.first_seen ? `Since ${day(one.first_seen)}` : "No row has had it yet", one.parent ? `, in ${printable(one.parent)}` : ""),
     h("dl", { class: "facts-row" }, facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "string" ? value : percent(value))))),
+    h("p", { class: "changes" },
+      h("button", { type: "button", onclick: () => rename(tag) }, "Rename …"),
+      h("button", { type: "button", onclick: () => retire([tag]) }, "Retire …")),
     form,
     one.together.length ? h("h3", {}, "Often together with") : "",
     one.together.length ? together : "",
-    h("p", { class: "buttons" },
-      h("button", { type: "button", onclick: () => rename(tag) }, "Rename …"),
-      h("button", { type: "button", onclick: () => retire([tag]) }, "Retire …")),
   );
   box.hidden = false;
   if (focus) {
@@ -203,7 +204,7 @@ function rename(tag) {
 function merge() {
   const names = [...selected];
   let into = names.toSorted((a, b) => (tags.find(({ tag }) => tag === b)?.rows ?? 0) - (tags.find(({ tag }) => tag === a)?.rows ?? 0))[0];
-  const choice = combobox({ label: "Merge into", placeholder: "Another name …", tags: () => tags, pick: (tag) => ((into = tag), say(), preview()) });
+  const choice = combobox({ label: "Into another tag", placeholder: "Another name …", tags: () => tags, pick: (tag) => ((into = tag), say(), preview()) });
   const target = h("p", { class: "into" });
   const say = () => target.replaceChildren(...names.flatMap((name, i) => [i ? " + " : "", h("strong", {}, printable(name))]), " → ", h("strong", {}, printable(into)));
   say();
@@ -213,7 +214,11 @@ function merge() {
     action: "Merge",
     path: "v1/tags/merge",
     form: () => ({ tags: names, into }),
-    touches: ({ rows }) => `${plural(rows, "row")} will have “${printable(into)}” instead. The tagger cannot tell them apart again.`,
+    touches: ({ tags: before, becomes }) => {
+      const moved = before.filter(({ tag }) => tag !== into).reduce((sum, { rows }) => sum + rows, 0);
+      const after = becomes.find(({ tag }) => tag === into)?.rows;
+      return `${plural(moved, "row")} will have “${printable(into)}” instead${after ? `, which is in ${after.toLocaleString("en")} rows then` : ""}. The tagger cannot tell them apart again.`;
+    },
     done: async () => {
       toast(`${names.length} tags are now ${into}`);
       selected.clear();

@@ -14,22 +14,20 @@ const OWN_COLUMNS = ["tags", "probabilities", "review"];
 
 // --- A text
 
-let columns = ["text"];
+let columns = { text: "long" };
 let asked = 0;
 
 async function showFields() {
-  const known = await get("pages/columns").catch(() => ({ columns: [] }));
-  if (known.columns.length) ({ columns } = known);
-  // One column may hold anything; of several, the last is most often the long one.
-  byId("fields").replaceChildren(...columns.map((name, index) => {
-    const isLong = index === columns.length - 1;
-    return h("label", {}, printable(name), isLong ? h("textarea", { rows: 6, name }) : h("input", { type: "text", name, autocomplete: "off" }));
-  }));
+  const known = await get("pages/columns").catch(() => ({ columns: {} }));
+  if (Object.keys(known.columns).length) ({ columns } = known);
+  byId("fields").replaceChildren(...Object.entries(columns).map(([name, kind]) =>
+    h("label", {}, printable(name), kind === "long" ? h("textarea", { rows: 6, name }) : h("input", { type: "text", name, autocomplete: "off", inputMode: kind === "number" ? "decimal" : "text" }))));
 }
 
 async function answer() {
   const own = (asked += 1);
-  const cells = Object.fromEntries([...new FormData(byId("text-form"))].filter(([, text]) => text.trim()));
+  const written = [...new FormData(byId("text-form"))].filter(([, text]) => text.trim());
+  const cells = Object.fromEntries(written.map(([name, text]) => [name, columns[name] === "number" && Number.isFinite(Number(text)) ? Number(text) : text]));
   if (!Object.keys(cells).length) return byId("answer").replaceChildren();
   const found = await attempt(() => post("v1/predict", { rows: [cells], explain: true }));
   if (!found || own !== asked) return undefined;
@@ -43,9 +41,9 @@ async function answer() {
   });
   const names = Object.keys(cells);
   byId("answer").replaceChildren(
-    h("ul", { class: "pills", "aria-label": "Tags" }, chips.length ? chips : h("li", { class: "muted" }, "No tag is likely.")),
+    h("ul", { class: "pills", "aria-label": "Tags" }, chips.length ? chips : h("li", { class: "muted" }, Object.keys(row.probabilities).length ? "No tag is likely." : "The tagger knows no tag yet: teach it, in the inbox or from a file.")),
     row.review ? h("p", { class: "muted" }, h("span", { class: "badge review" }, "review"), " Not sure enough to go without a person.") : "",
-    ...names.map((name) => h("p", { class: "echo" }, marked(printable(cells[name]), name, row.explanation, names, order))),
+    ...names.map((name) => h("p", { class: "echo" }, marked(cellText(cells[name]), name, row.explanation, names, order))),
     ...row.tags.filter((tag) => row.explanation?.[tag]).map((tag) => h("p", { class: "hint" }, sentence(tag, row.explanation[tag], names))),
   );
   return undefined;
@@ -170,12 +168,15 @@ function chooser() {
 
 function preview() {
   const shown = table.columns.slice(0, 6);
-  const heads = [...shown, ...(table.tags_column ? ["tags in the file"] : []), ...(table.answers ? ["suggested"] : [])];
-  const pills = (tags, probabilities) => h("td", { class: "tags-cell" }, tags === null ? h("span", { class: "muted" }, "–") : tags.map((tag) => h("span", { class: "mini" }, printable(tag), probabilities ? h("small", {}, ` ${percent(probabilities[tag] ?? 0)}`) : "")));
+  const [given, suggested] = ["in the file", "suggested"];
+  const heads = [...shown, ...(table.tags_column ? [given] : []), ...(table.answers ? [suggested] : [])];
+  // On a phone each row is a list: its cells have the names of their columns beside them.
+  const cell = (name, ...content) => h("td", { "data-name": printable(name) }, h("span", {}, ...content));
+  const pills = (name, tags, probabilities) => cell(name, tags === null ? h("span", { class: "muted" }, "–") : tags.map((tag) => h("span", { class: "mini" }, printable(tag), probabilities ? h("small", {}, ` ${percent(probabilities[tag] ?? 0)}`) : "")));
   const lines = table.rows.slice(0, SHOWN).map((cells, i) => h("tr", {},
-    ...shown.map((name) => h("td", {}, h("span", { class: "clip" }, cellText(cells[table.columns.indexOf(name)])))),
-    table.tags_column ? pills(table.tags[i]) : null,
-    table.answers ? pills(table.answers[i].tags, table.answers[i].probabilities) : null));
+    ...shown.map((name) => cell(name, h("span", { class: "clip" }, cellText(cells[table.columns.indexOf(name)])))),
+    table.tags_column ? pills(given, table.tags[i]) : null,
+    table.answers ? pills(suggested, table.answers[i].tags, table.answers[i].probabilities) : null));
   const more = table.rows.length > SHOWN ? h("p", { class: "hint" }, `The first ${SHOWN} rows${table.columns.length > 6 ? ", six columns" : ""}.`) : "";
   return [h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Rows of the file" }, h("table", { class: "grid preview" }, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col" }, printable(name))))), h("tbody", {}, lines))), more];
 }
