@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -73,6 +74,8 @@ class Service:
         self._changed = threading.Condition()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
         self._head = folded.position
+        # What was appended here and is not learned yet: it need not be read again.
+        self._appended = deque[list[Entry]]()
         self._seconds, self._snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
         self._waiting = (0.0, 0)
         self._trouble: str | None = "The journal is being read."
@@ -184,6 +187,7 @@ class Service:
         if entries:
             with self._changed:
                 self._head = max(self._head, entries[-1].position)
+                self._appended.append(entries)
                 self._changed.notify_all()
         return [answers[at] for at in range(len(requests))]
 
@@ -258,12 +262,14 @@ class Service:
 
     def _step(self) -> bool:
         """Fold the next batches; return whether there were any."""
-        try:
-            with self.database.reading() as connection:
-                batches = self.journal.batches(connection, self.folded.position)
-        except Compacted:
-            self._jump()
-            return True
+        batches = self._next_appended()
+        if not batches:
+            try:
+                with self.database.reading() as connection:
+                    batches = self.journal.batches(connection, self.folded.position)
+            except Compacted:
+                self._jump()
+                return True
         for batch in batches:
             start = time.perf_counter()
             folded = fold(self.folded, batch)
@@ -272,6 +278,14 @@ class Service:
             if self._closed:
                 break
         return bool(batches)
+
+    def _next_appended(self) -> list[list[Entry]]:
+        """Return the next batch if it was appended here; it is what would be read."""
+        position = self.folded.position
+        while self._appended and self._appended[0][0].position <= position:
+            self._appended.popleft()
+        is_next = self._appended and self._appended[0][0].position == position + 1
+        return [self._appended.popleft()] if is_next else []
 
     def _jump(self) -> None:
         """Go on from a snapshot, as entries that come next are gone."""
