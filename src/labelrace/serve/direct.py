@@ -44,7 +44,6 @@ class Direct:
 
 def routes_of(app: FastAPI, paths: Iterable[str]) -> dict[tuple[str, str], APIRoute]:
     """Return the routes that post to some paths."""
-    found = {
-        ("POST", route.path): route for route in app.routes if isinstance(route, APIRoute) and "POST" in route.methods
-    }
+    routes = [route for route in app.routes if isinstance(route, APIRoute)]
+    found = {(method, route.path): route for route in routes for method in route.methods or ()}
     return {("POST", path): found["POST", path] for path in paths}

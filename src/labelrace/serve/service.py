@@ -26,9 +26,10 @@ from labelrace.serve import export, lessons, snapshots, start, views
 from labelrace.serve.database import Database
 from labelrace.serve.drafts import Drafts, answered_before, check_change
 from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
-from labelrace.serve.inbox import ORDERS, TAGGED, WAITING, Inbox, Seen, StoredRow
+from labelrace.serve.inbox import STATES, TAGGED, WAITING, Inbox, Seen, StoredRow
 from labelrace.serve.journal import MAX_BATCH, Compacted, Entry, Journal
 from labelrace.serve.lessons import CheckedRow, Lesson, Limits, Prediction
+from labelrace.serve.listing import ORDERS, Wanted
 from labelrace.serve.problems import Problem, busy
 
 LOGGER = logging.getLogger("labelrace.serve")
@@ -393,11 +394,12 @@ class Service:
         after: str = "",
     ) -> Answer:
         """Return some rows with what is suggested for them now."""
-        for name, value, choices in (("state", state, (WAITING, TAGGED, "all")), ("order", order, ORDERS)):
+        for name, value, choices in (("state", state, (*STATES, "all")), ("order", order, ORDERS)):
             if value not in choices:
                 raise Problem(422, "Wrong query", f"{name} must be one of {', '.join(choices)}, got {value!r:.40}.")
+        wanted = Wanted(STATES if state == "all" else (state,), order, search, tag, limit, after)
         with self.database.reading() as connection:
-            found, following = self.inbox.page(connection, state, order, search, tag, limit, after)
+            found, following = self.inbox.page(connection, wanted)
         folded = self.folded
         suggested = views.suggested(folded, [row._asdict() for row in found]) if found else []
         listed = [views.stored(folded, row, one) for row, one in zip(found, suggested, strict=True)]
