@@ -16,6 +16,7 @@ import sys
 import typer
 
 from benchmarks import (
+    asking,
     batch,
     disturbance,
     extreme,
@@ -53,6 +54,7 @@ for command in (
     search.search,
     unseen.unseen,
     load.load,
+    asking.asking,
     disturbance.disturbance,
     pictures.pictures,
     rivals.rivals,

@@ -132,6 +132,12 @@ class Inbox:
         values = {"open_by": who, "open_until": time.time() + OPEN_SECONDS if who else 0.0}
         connection.execute(ROWS.update().where(ROWS.c.id == id).values(**values))
 
+    def rank(self, connection: Connection, useful: Mapping[str, float]) -> None:
+        """Note how useful rows are that wait."""
+        is_row = (ROWS.c.id == sql.bindparam("row")) & (ROWS.c.state == WAITING)
+        statement = ROWS.update().where(is_row).values(useful=sql.bindparam("value"))
+        connection.execute(statement, [{"row": id, "value": value} for id, value in useful.items()])
+
     def _arrived(self, connection: Connection) -> int:
         # By an index, which is one for each state.
         last = (sql.select(sql.func.max(ROWS.c.arrived)).where(ROWS.c.state == state) for state in STATES)
