@@ -68,8 +68,8 @@ def walk(service, **query):
 @pytest.mark.parametrize("state", STATES)
 def test_pages_are_all_rows_in_order(service, state, order, search, searched, monkeypatch):
     monkeypatch.setattr(listing, "SEARCHED", searched)
-    wanted = reference(service, state, order, **search)
     ids, n_pages = walk(service, state=state, order=order, limit=17, **search)
+    wanted = reference(service, state, order, **search)
     assert ids == wanted
     # A search that may look at few rows at once needs more pages, some of which are not full.
     assert n_pages >= (len(wanted) // 17 if searched > 9 or not search else 100 // 9)
@@ -119,3 +119,23 @@ def test_no_request_looks_at_all_rows(service, search):
             plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
             steps = [step for step in plan if "SCAN" in step or "TEMP B-TREE" in step]
             assert set(steps) <= {"SCAN CONSTANT ROW"}, (statement, plan)
+
+
+def test_the_most_useful_rows_are_told_by_the_newest_model(tmp_path):
+    with serving(tmp_path) as service:
+        pool = TICKETS[150:250]
+        predict(service, without_tags(pool))
+        assert {row["useful"] for row in stored(service)} == {1.0}, "nothing is known yet"
+        for start in (0, 50, 100):
+            teach(service, TICKETS[start : start + 50], 50)
+            listed = [row["id"] for row in service.rows(order="useful", limit=100)["rows"]]
+            found = predict(service, [{"subject": row["subject"], "body": row["body"]} for row in pool])["rows"]
+            useful = {row["id"]: expected_loss(one) for row, one in zip(pool, found, strict=True)}
+            assert [useful[id] for id in listed] == pytest.approx(sorted(useful.values(), reverse=True))
+
+
+def expected_loss(suggested):
+    """Return one minus the F1 that is to be expected, as the documents state it."""
+    likely = suggested["probabilities"]
+    hits = sum(likely[tag] for tag in suggested["tags"])
+    return 1 - 2 * hits / (len(suggested["tags"]) + sum(likely.values()))
