@@ -16,10 +16,12 @@ import sys
 import typer
 
 from benchmarks import (
+    asking,
     batch,
     disturbance,
     durability,
     extreme,
+    load,
     methods,
     paper,
     pictures,
@@ -53,6 +55,8 @@ for command in (
     tags.tags,
     search.search,
     unseen.unseen,
+    load.load,
+    asking.asking,
     disturbance.disturbance,
     durability.durability,
     pictures.pictures,

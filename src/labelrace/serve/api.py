@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
@@ -26,6 +27,7 @@ from labelrace import __version__
 from labelrace.serve import forms, metrics
 from labelrace.serve.answers import Answer, ProblemAnswer, invalid, read_json
 from labelrace.serve.api_page import add_api_page
+from labelrace.serve.direct import Direct, routes_of
 from labelrace.serve.events import Events
 from labelrace.serve.gather import Gatherer
 from labelrace.serve.guards import BODY, Guard, ServerOptions, user_of
@@ -42,6 +44,8 @@ _PREDICT_SECONDS, _PREDICT_ROWS = 0.0015, 256
 _TEACH_SECONDS, _TEACH_ROWS = 0.003, 64
 # Bytes that are sent together, and journals at the same time: each holds a connection to the database.
 _EXPORTED_AT_ONCE, _MAX_EXPORTS = 1 << 16, 4
+# Routes that are asked so often that finding them counts.
+_OFTEN = ("/v1/predict", "/v1/learn", "/v1/feedback")
 
 _KEY = re.compile(rb"[\x20-\x7e]{1,200}")
 _KEY_PARAMETER = {
@@ -120,11 +124,14 @@ def make_app(service: Service, options: ServerOptions | None = None, log: Reques
         responses={status: {"description": text} for status, text in _PROBLEMS.items()},
     )
     app.state.events = events
+    often: dict[tuple[str, str], APIRoute] = {}
+    app.add_middleware(Direct, routes=often)
     app.add_middleware(Guard, options=options, requests=requests, log=log)
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     _add_rows(app, service, predictions, lessons)
+    often.update(routes_of(app, _OFTEN))
     _add_tags(app, service, lessons)
     _add_state(app, service, events)
     _add_watching(app, service, requests, {"predict": predictions, "teach": lessons}, events)

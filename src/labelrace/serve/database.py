@@ -67,7 +67,7 @@ ROWS = sql.Table(
     sql.Column("open_until", sql.Float, nullable=False),
     sql.Index("rows_newest", "state", "arrived"),
     sql.Index("rows_review", "state", "review", "arrived"),
-    sql.Index("rows_useful", "state", "useful"),
+    sql.Index("rows_useful", "state", "useful", "arrived"),
 )
 """Rows with ids, and what was said of them last."""
 

@@ -45,7 +45,7 @@ class Drafts:
 
     def add(self, request: Lesson) -> int:
         """Check a request, and return the number of its entry; one that was sent twice has one."""
-        digest = request.digest()
+        digest = request.digest() if request.key else ""
         if request.key and request.key in self._numbers:
             number = self._numbers[request.key]
             if self.entries[number].digest != digest:

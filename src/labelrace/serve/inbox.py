@@ -17,10 +17,11 @@ from sqlalchemy.engine import Connection
 
 from labelrace.serve.database import ROWS, Database
 from labelrace.serve.journal import Entry, as_text
+from labelrace.serve.listing import Wanted, page, searchable
 from labelrace.serve.problems import Problem
 from labelrace.serve.quality import time_of
 
-WAITING, TAGGED = "waiting", "tagged"
+STATES = WAITING, TAGGED = "waiting", "tagged"
 OPEN_SECONDS = 60.0
 """How long a row counts as open after somebody said so."""
 
@@ -28,13 +29,6 @@ _MAX_WORDS = 2000
 _MAX_HISTORY = 20
 # Columns that stay as they are when a row comes again.
 _KEPT = ("id", "open_by")
-_ORDERS: dict[str, tuple[Any, ...]] = {
-    "newest": (ROWS.c.arrived.desc(),),
-    "oldest": (ROWS.c.arrived,),
-    "review": (ROWS.c.review.desc(), ROWS.c.arrived.desc()),
-    "useful": (ROWS.c.useful.desc(), ROWS.c.arrived.desc()),
-}
-ORDERS = tuple(_ORDERS)
 
 
 class StoredRow(NamedTuple):
@@ -138,8 +132,17 @@ class Inbox:
         values = {"open_by": who, "open_until": time.time() + OPEN_SECONDS if who else 0.0}
         connection.execute(ROWS.update().where(ROWS.c.id == id).values(**values))
 
+    def rank(self, connection: Connection, useful: Mapping[str, float]) -> None:
+        """Note how useful rows are that wait."""
+        is_row = (ROWS.c.id == sql.bindparam("row")) & (ROWS.c.state == WAITING)
+        statement = ROWS.update().where(is_row).values(useful=sql.bindparam("value"))
+        connection.execute(statement, [{"row": id, "value": value} for id, value in useful.items()])
+
     def _arrived(self, connection: Connection) -> int:
-        return int(connection.execute(sql.select(sql.func.max(ROWS.c.arrived))).scalar() or 0) + 1
+        # By an index, which is one for each state.
+        last = (sql.select(sql.func.max(ROWS.c.arrived)).where(ROWS.c.state == state) for state in STATES)
+        found = connection.execute(sql.select(*(query.scalar_subquery() for query in last))).one()
+        return max(int(arrived or 0) for arrived in found) + 1
 
     @cached_property
     def _upsert(self) -> Any:
@@ -168,24 +171,10 @@ class Inbox:
         """Count the rows that wait."""
         return int(connection.execute(sql.select(sql.func.count()).where(ROWS.c.state == WAITING)).scalar() or 0)
 
-    def page(
-        self, connection: Connection, state: str, order: str, search: str, tag: str, limit: int, after: str
-    ) -> tuple[list[StoredRow], str | None]:
+    def page(self, connection: Connection, wanted: Wanted) -> tuple[list[StoredRow], str | None]:
         """Return some rows, and the cursor from which the next ones are to be had."""
-        query = sql.select(*_columns()).order_by(*_ORDERS[order], ROWS.c.id)
-        if state != "all":
-            query = query.where(ROWS.c.state == state)
-        for word in _words(search).split():
-            query = query.where(ROWS.c.words.contains(word, autoescape=True))
-        if tag:
-            # As JSON has it: the whole name, in quotes.
-            text = as_text(tag)
-            query = query.where(
-                ROWS.c.tags.contains(text, autoescape=True) | ROWS.c.suggested.contains(text, autoescape=True)
-            )
-        start = _number_of(after)
-        found = [_stored(row) for row in connection.execute(query.offset(start).limit(limit + 1))]
-        return found[:limit], str(start + limit) if len(found) > limit else None
+        rows, following = page(connection, _columns(), wanted)
+        return [_stored(row) for row in rows], following
 
 
 def unknown_rows(rows: Sequence[tuple[int, str]]) -> Problem:
@@ -200,12 +189,7 @@ def unknown_rows(rows: Sequence[tuple[int, str]]) -> Problem:
 def _described(id: str, cells: dict[str, Any]) -> dict[str, Any]:
     texts = (text for cell in cells.values() for text in (cell if isinstance(cell, list) else [cell]))
     words = " ".join([id, *(str(text) for text in texts if text is not None)])
-    return {"id": id, "cells": as_text(cells), "words": _words(words[:_MAX_WORDS])}
-
-
-def _words(text: str) -> str:
-    # PostgreSQL keeps no NUL in a text.
-    return text.casefold().replace("\0", " ")
+    return {"id": id, "cells": as_text(cells), "words": searchable(words[:_MAX_WORDS])}
 
 
 def _columns() -> list[Any]:
@@ -218,9 +202,3 @@ def _stored(row: Any) -> StoredRow:
     history = json.loads(row.history)
     open_by = row.open_by if row.open_until > time.time() else None
     return StoredRow(row.id, json.loads(row.cells), row.state, tags, suggested, row.who, row.time, history, open_by)
-
-
-def _number_of(cursor: str) -> int:
-    if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 12):
-        raise Problem(422, "Wrong cursor", f"after must be what next was in an answer, got {cursor!r:.40}.")
-    return int(cursor or 0)

@@ -72,6 +72,17 @@ class Verdict(NamedTuple):
         return Sums(0, 0, 0, 1, f1(true, given), len(true & given), len(given), len(true), int(true == given))
 
 
+def sum_of(tests: Iterable[Verdict]) -> Sums:
+    """Return what tests add together.
+
+    Examples
+    --------
+    >>> sum_of([Verdict("T-1", 0, ("oven",), ("oven",), {}), Verdict("T-2", 0, ("egg",), ("oven",), {})]).right
+    1
+    """
+    return Sums(*map(sum, zip(NOTHING, *(test.sums() for test in tests), strict=True)))
+
+
 class Mark(NamedTuple):
     """Something that happened to the model."""
 
@@ -103,9 +114,11 @@ class Quality(NamedTuple):
     def after(self, tests: Sequence[Verdict], counted: Sums, day: int) -> Quality:
         """Return the value after further tests, and what else was counted that day."""
         total, of_day = self.total.plus(counted), self.days.get(day, Sums()).plus(counted)
-        windows, window = list(self.windows), self.window
-        for test in tests:
-            sums = test.sums()
+        windows, window, left = list(self.windows), self.window, list(tests)
+        while left:
+            # Up to the end of a window at once.
+            n_fit = PER_WINDOW - window.tested
+            sums, left = sum_of(left[:n_fit]), left[n_fit:]
             total, of_day, window = total.plus(sums), of_day.plus(sums), window.plus(sums)
             if window.tested == PER_WINDOW:
                 windows.append((total.tested, window))
@@ -148,10 +161,7 @@ class Quality(NamedTuple):
 
     def of_recent(self) -> Sums:
         """Return the sums over the last tests."""
-        total = Sums()
-        for test in self.recent:
-            total = total.plus(test.sums())
-        return total
+        return sum_of(self.recent)
 
     def recent_counts(self) -> tuple[dict[str, TagCounts], dict[str, TagCounts]]:
         """Return how well tags were suggested in the older and in the newer half of the last tests."""

@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,21 +21,23 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Connection
 
 from labelrace import __version__
-from labelrace.decisions.usefulness import usefulness
 from labelrace.exceptions import LabelraceError
 from labelrace.serve import export, lessons, snapshots, start, views
 from labelrace.serve.database import FILE, Database
 from labelrace.serve.drafts import Drafts, answered_before, check_change
 from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
-from labelrace.serve.inbox import ORDERS, TAGGED, WAITING, Inbox, Seen, StoredRow
+from labelrace.serve.inbox import STATES, TAGGED, WAITING, Inbox, Seen, StoredRow
 from labelrace.serve.journal import MAX_BATCH, Compacted, Entry, Journal
 from labelrace.serve.lessons import CheckedRow, Lesson, Limits, Prediction
+from labelrace.serve.listing import ORDERS, Wanted
 from labelrace.serve.problems import Problem, busy
 
 LOGGER = logging.getLogger("labelrace.serve")
 
 # Seconds that a request waits until it is learned here, once it is on disk, or until others are.
 _PATIENCE = 10.0
+# Rows that are looked at again at once to tell the most useful ones, and how often at most.
+_LOOKED_AT, _MOST_LOOKS = 250, 8
 
 Answer = dict[str, Any]
 
@@ -74,8 +77,11 @@ class Service:
         self._changed = threading.Condition()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
         self._head = folded.position
+        # What was appended here and is not learned yet: it need not be read again.
+        self._appended = deque[list[Entry]]()
         self._seconds, self._snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
         self._waiting = (0.0, 0)
+        self._looked_at = -1  # the position of the model by which the most useful rows were told last
         self._trouble: str | None = "The journal is being read."
         self._closed = False
         self._threads = [
@@ -135,10 +141,9 @@ class Service:
         """Let rows with ids wait for their tags."""
         # What knows nothing has not suggested anything.
         is_fitted = folded.tagger.is_fitted
-        useful = usefulness(views.likely_array(suggested)) if is_fitted else [0.0] * len(rows)
         seen = [
-            Seen(row.id, row.cells, one if is_fitted else None, one["review"], float(value))
-            for row, one, value in zip(rows, suggested, useful, strict=True)
+            Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one))
+            for row, one in zip(rows, suggested, strict=True)
             if row.id is not None
         ]
         if not seen:
@@ -185,6 +190,7 @@ class Service:
         if entries:
             with self._changed:
                 self._head = max(self._head, entries[-1].position)
+                self._appended.append(entries)
                 self._changed.notify_all()
         return [answers[at] for at in range(len(requests))]
 
@@ -260,12 +266,14 @@ class Service:
 
     def _step(self) -> bool:
         """Fold the next batches; return whether there were any."""
-        try:
-            with self.database.reading() as connection:
-                batches = self.journal.batches(connection, self.folded.position)
-        except Compacted:
-            self._jump()
-            return True
+        batches = self._next_appended()
+        if not batches:
+            try:
+                with self.database.reading() as connection:
+                    batches = self.journal.batches(connection, self.folded.position)
+            except Compacted:
+                self._jump()
+                return True
         for batch in batches:
             start = time.perf_counter()
             folded = fold(self.folded, batch)
@@ -274,6 +282,14 @@ class Service:
             if self._closed:
                 break
         return bool(batches)
+
+    def _next_appended(self) -> list[list[Entry]]:
+        """Return the next batch if it was appended here; it is what would be read."""
+        position = self.folded.position
+        while self._appended and self._appended[0][0].position <= position:
+            self._appended.popleft()
+        is_next = self._appended and self._appended[0][0].position == position + 1
+        return [self._appended.popleft()] if is_next else []
 
     def _jump(self) -> None:
         """Go on from a snapshot, as entries that come next are gone."""
@@ -381,15 +397,42 @@ class Service:
         after: str = "",
     ) -> Answer:
         """Return some rows with what is suggested for them now."""
-        for name, value, choices in (("state", state, (WAITING, TAGGED, "all")), ("order", order, ORDERS)):
+        for name, value, choices in (("state", state, (*STATES, "all")), ("order", order, ORDERS)):
             if value not in choices:
                 raise Problem(422, "Wrong query", f"{name} must be one of {', '.join(choices)}, got {value!r:.40}.")
+        if order == "useful" and not after:
+            self._look_again(limit)
+        wanted = Wanted(STATES if state == "all" else (state,), order, search, tag, limit, after)
         with self.database.reading() as connection:
-            found, following = self.inbox.page(connection, state, order, search, tag, limit, after)
+            found, following = self.inbox.page(connection, wanted)
         folded = self.folded
         suggested = views.suggested(folded, [row._asdict() for row in found]) if found else []
         listed = [views.stored(folded, row, one) for row, one in zip(found, suggested, strict=True)]
         return {"rows": listed, "waiting": self.n_waiting(), "next": following}
+
+    def _look_again(self, limit: int) -> None:
+        """Tell anew how useful the first rows of that order are, until the first ones are those by the newest model.
+
+        Rows have the value of when they came. It mostly falls as more is known, so that rows further down can wait.
+        """
+        folded, known = self.folded, set[str]()
+        if not folded.tagger.is_fitted or folded.position == self._looked_at:
+            return
+        for _ in range(_MOST_LOOKS):
+            with self.database.reading() as connection:
+                first, _ = self.inbox.page(connection, Wanted((WAITING,), "useful", limit=max(limit, _LOOKED_AT)))
+            rows = [row for row in first if row.id not in known]
+            if not rows or known.issuperset(row.id for row in first[:limit]):
+                break
+            known.update(row.id for row in rows)
+            useful = map(views.useful, views.suggested(folded, [row._asdict() for row in rows]))
+            try:
+                with self.database.writing() as connection:
+                    self.inbox.rank(connection, dict(zip((row.id for row in rows), useful, strict=True)))
+            except Problem:
+                # Whoever only reads is served by what is stored.
+                return
+        self._looked_at = folded.position
 
     def row(self, id: str) -> Answer:
         """Return a row with what is suggested for it, why, and what was said of it."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from labelrace.decisions.usefulness import usefulness
 from labelrace.serve.fold import REFUSALS, Folded, change, changes_of, table_of
 from labelrace.serve.inbox import StoredRow
 from labelrace.serve.lessons import CheckedRow
@@ -14,7 +13,6 @@ from labelrace.serve.problems import Problem
 from labelrace.serve.quality import TREND, time_of
 from labelrace.tables.state import TagCounts
 from labelrace.tables.tag_details import TagDetails
-from labelrace.typing import FloatArray
 
 N_LIKELY = 10
 """The most likely tags of a row that are told with their probabilities."""
@@ -53,13 +51,9 @@ def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
     ]
 
 
-def likely_array(listed: Sequence[dict[str, Any]]) -> FloatArray:
-    """Return the probabilities of the most likely tags of each row, 0 where there are fewer."""
-    array = np.zeros((len(listed), N_LIKELY))
-    for row, one in zip(array, listed, strict=True):
-        likely = list(one["probabilities"].values())[:N_LIKELY]
-        row[: len(likely)] = likely
-    return array
+def useful(one: dict[str, Any]) -> float:
+    """Return how much is learned from the tags of a row, by what is suggested for it."""
+    return usefulness(one["probabilities"], one["tags"])
 
 
 def answered(folded: Folded, row: CheckedRow, one: dict[str, Any], explain: bool) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from labelrace.tables.suggestions import Candidates
 from labelrace.tables.tag_details import TagDetails
 from labelrace.tables.trial import Trial, uses_encoders, using
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
+
+Found = TypeVar("Found")
 
 # Number of tags to explain if none is predicted.
 _EXPLAINED = 3
@@ -205,12 +207,28 @@ class Known:
 
     def _candidates(self, rows: Rows, k: int = 0) -> tuple[Candidates, FloatArray]:
         """Return at least ``k`` of the most likely tags of rows, best first, and their probabilities."""
-        found, known = self._likely(rows.matrix, k), self.state.suggestions
+        found = self._likely(rows.matrix, k) if k > suggestions.N_CANDIDATES else self._likely_of(rows)
+        known = self.state.suggestions
         if not known.uses_names:
             return found, found.scores
-        matches = self.names.find(rows.texts)
+        matches = self._matches(rows)
         found = suggestions.with_names(known, found, matches, self.tag_rows).most_likely_first()
         return found, suggestions.probabilities(known, self.rule, found)
+
+    def _likely_of(self, rows: Rows) -> Candidates:
+        """Return the most likely tags of rows; those of the last rows are kept, as rows are observed and tested."""
+        return self._once("last_likely", rows, lambda: self._likely(rows.matrix))
+
+    def _matches(self, rows: Rows) -> Matches:
+        """Return the names of tags in the texts of rows; those of the last rows are kept."""
+        return self._once("last_matches", rows, lambda: self.names.find(rows.texts))
+
+    def _once(self, name: str, rows: Rows, find: Callable[[], Found]) -> Found:
+        """Return what is found in rows, and find it anew only for other rows than the last ones."""
+        last: tuple[Rows, Found] | None = vars(self).get(name)
+        if last is None or last[0] is not rows:
+            last = vars(self)[name] = rows, find()
+        return last[1]
 
     def _likely(self, rows: SparseMatrix, k: int = 0) -> Candidates:
         """Return the most likely tags of rows by the model, with their probabilities."""
@@ -242,9 +260,9 @@ class Known:
         numbers = [{self.numbers.get(tag, new + i) for i, tag in enumerate(sorted(tags))} for tags in known]
         observed = suggestions.observe(
             self.state.suggestions,
-            self._likely(rows.matrix),
+            self._likely_of(rows),
             own_f1,
-            self.names.find(rows.texts),
+            self._matches(rows),
             numbers,
             self.tag_rows,
             tuple(self.tags),
