@@ -209,6 +209,20 @@ def test_tags(taught):
         taught.tag("nothing")
 
 
+def test_new_tags_are_placed_among_the_tested_rows(tmp_path):
+    # Rows that a tagger had learned before were tested by nobody.
+    tagger = labelrace.Tagger("tags", id="id", random_state=0).partial_fit(TICKETS[:100])
+    tagger.save(tmp_path / "tagger")
+    service = open_service(tmp_path / "journal", tagger=tmp_path / "tagger")
+    try:
+        teach(service, [*TICKETS[100:120], TICKETS[120] | {"tags": ["unheard of"]}])
+        quality = service.quality()
+        assert quality["new_tags"][0]["tag"] == "unheard of"
+        assert quality["new_tags"][0]["row"] == quality["tested"] == 21
+    finally:
+        service.close()
+
+
 def test_a_preview_tells_and_changes_nothing(taught):
     before = taught.status()["position"]
     found = taught.preview(Lesson("merge", {"tags": ["billing", "login"], "into": "account"}))
