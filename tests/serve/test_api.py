@@ -65,7 +65,11 @@ def test_whoever_has_a_row_open_is_shown(client):
     client.post("/v1/predict", json={"rows": [{"id": "O-1", "subject": "invoice"}]})
     assert client.post("/v1/rows/O-1/open", json={"who": "Ann"}).json() == {"id": "O-1", "open_by": "Ann"}
     assert client.get("/v1/rows/O-1").json()["open_by"] == "Ann"
-    assert client.post("/v1/rows/O-1/open", json={"who": None}).json()["open_by"] is None
+    # Who was there first stays.
+    for said in ({"who": "Ben"}, {"who": "Ben", "open": False}):
+        assert client.post("/v1/rows/O-1/open", json=said).json()["open_by"] == "Ann"
+    assert client.post("/v1/rows/O-1/open", json={"who": "Ann", "open": False}).json()["open_by"] is None
+    assert client.post("/v1/rows/O-1/open", json={"who": "Ben"}).json()["open_by"] == "Ben"
     is_problem(client.post("/v1/rows/O-1/open", json={"who": "x" * 101}), 422, "who")
     is_problem(client.post("/v1/rows/nobody/open", json={"who": "Ann"}), 404, "nobody")
 

@@ -193,12 +193,13 @@ def _add_rows(
 
     @app.post("/v1/rows/{id:path}/open", tags=["rows"], **_described(forms.Opened, forms.Open))
     async def open_row(request: Request, id: str) -> Response:
-        """Say who has a row open, for a minute; others see it."""
-        who = forms.validated(read_json(request.scope[BODY]), forms.Open)["who"]
-        if who is not None and not who.isprintable():
+        """Say who opens a row, for a minute, or closes it; others see who was there first."""
+        said = forms.validated(read_json(request.scope[BODY]), forms.Open)
+        who = said["who"]
+        if not who.isprintable():
             detail = "who must have characters that print."
             raise Problem(422, "Request has wrong values", detail, [{"field": "who", "detail": detail}])
-        return Answer(await run_in_threadpool(service.open_row, _checked_id(id), who))
+        return Answer(await run_in_threadpool(service.open_row, _checked_id(id), who, said.get("open", True)))
 
 
 def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str, Any]]) -> None:

@@ -82,11 +82,12 @@ class Feedback(BaseModel):
 
 
 class Open(BaseModel):
-    """Who has a row open; null closes it."""
+    """Who opens a row, or closes it."""
 
     model_config = _FORBIDDEN
 
-    who: str | None = Field(max_length=100)
+    who: str = Field(min_length=1, max_length=100)
+    open: bool = True
 
 
 class _Change(BaseModel):
@@ -217,7 +218,7 @@ class RowWithHistory(KnownRow):
 
 
 class Opened(BaseModel):
-    """Who has a row open."""
+    """Who has a row open: who was there first."""
 
     id: str
     open_by: str | None

@@ -127,10 +127,12 @@ class Inbox:
             }
         connection.execute(self._upsert, list(values.values()))
 
-    def open(self, connection: Connection, id: str, who: str | None) -> None:
-        """Note who has a row open; None closes it."""
-        values = {"open_by": who, "open_until": time.time() + OPEN_SECONDS if who else 0.0}
-        connection.execute(ROWS.update().where(ROWS.c.id == id).values(**values))
+    def open(self, connection: Connection, id: str, who: str, is_open: bool) -> None:
+        """Note that somebody opens or closes a row; while somebody else has it open, that stays."""
+        now = time.time()
+        is_free = (ROWS.c.open_by == who) | (ROWS.c.open_until <= now)
+        values = {"open_by": who, "open_until": now + OPEN_SECONDS if is_open else 0.0}
+        connection.execute(ROWS.update().where((ROWS.c.id == id) & is_free).values(**values))
 
     def rank(self, connection: Connection, useful: Mapping[str, float]) -> None:
         """Note how useful rows are that wait."""

@@ -442,12 +442,12 @@ class Service:
         listed["explanation"] = views.explained(folded, row._asdict(), suggested)
         return listed | {"history": row.history}
 
-    def open_row(self, id: str, who: str | None) -> Answer:
-        """Note who has a row open; None closes it."""
+    def open_row(self, id: str, who: str, is_open: bool = True) -> Answer:
+        """Note that somebody opens or closes a row; return who has it open, which is who was there first."""
         self._stored(id)
         with self.database.writing() as connection:
-            self.inbox.open(connection, id, who)
-        answer = {"id": id, "open_by": who}
+            self.inbox.open(connection, id, who, is_open)
+        answer = {"id": id, "open_by": self._stored(id).open_by}
         self._tell("open", answer)
         return answer
 

@@ -44,7 +44,8 @@ function change(changed) {
 function draw() {
   if (!row) return;
   const openBy = queue.isTaken(row) ? `${printable(row.open_by)} has this row open, too.` : "";
-  const taken = row.state === "tagged" && row.elsewhere ? `${printable(row.who || "Somebody")} has just tagged this row: ${(row.tags ?? []).map(printable).join(", ") || "no tag applies"}.` : "";
+  const theirs = row.tags ? `: ${row.tags.map(printable).join(", ") || "no tag applies"}` : "";
+  const taken = row.state === "tagged" && row.elsewhere ? `${printable(row.who || "Somebody")} has just tagged this row${theirs}.` : "";
   view.show(row, choice, { words, note: isSure ? "Nothing is chosen. Press Enter once more to say that no tag applies." : taken || openBy });
   view.setUndo(said.length);
 }
@@ -84,11 +85,8 @@ function reconsider() {
   showRest();
 }
 
-async function sayOpen(id, isOpen) {
-  const who = isOpen ? shownName() : null;
-  const answer = await post(`v1/rows/${encodeURIComponent(id)}/open`, { who }, { keepalive: true }).catch(() => null);
-  // The service may know us by the name of a token.
-  if (isOpen && answer?.open_by) queue.me = answer.open_by;
+function sayOpen(id, open) {
+  post(`v1/rows/${encodeURIComponent(id)}/open`, { who: shownName(), open }, { keepalive: true }).catch(() => null);
 }
 
 function toggleWords() {
@@ -295,7 +293,7 @@ function onEvent(name, data) {
     // What this person said is known already.
     if (about?.pending || (about?.saidAt && about.state === data.state)) return;
     if (about && data.state === "tagged") {
-      Object.assign(about, { state: "tagged", who: data.who, open_by: null, elsewhere: true });
+      Object.assign(about, { state: "tagged", tags: null, who: data.who, open_by: null, elsewhere: true });
       get(`v1/rows/${encodeURIComponent(data.id)}`).then((answer) => {
         queue.merge(answer);
         queue.render();
