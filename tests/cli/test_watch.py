@@ -28,8 +28,11 @@ def service(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def url(service):
-    with listening(service) as port:
-        yield f"http://127.0.0.1:{port}"
+    with pytest.MonkeyPatch.context() as patch:
+        # The service, which runs here, would write its requests among what the command says.
+        patch.setattr("labelrace.serve.logs._to_stderr", lambda text: None)
+        with listening(service) as port:
+            yield f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize(
