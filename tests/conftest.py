@@ -95,7 +95,11 @@ SLOW = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer ``--all-models``."""
-    parser.addoption("--all-models", action="store_true", help="run the tests of every model over all of them")
+    parser.addoption(
+        "--all-models",
+        action="store_true",
+        help="run the tests of every model over all of them, and kill and ask services more often",
+    )
 
 
 def is_slow(path: Path) -> bool:

@@ -28,8 +28,10 @@ FAMILIES = (
     "mlknn",
     "majority",
 )
-# What a test goes through that holds for every model: all of them with ``--all-models``, as in the gate.
-MODELS = labelrace.model_names() if os.environ.get("LABELRACE_ALL_MODELS") else list(FAMILIES)
+# What a test goes through that holds for every model: all of them with ``--all-models``, as in the gate. Services are
+# killed and asked more often then.
+ALL_MODELS = bool(os.environ.get("LABELRACE_ALL_MODELS"))
+MODELS = labelrace.model_names() if ALL_MODELS else list(FAMILIES)
 
 ONLINE_MODELS = [name for name in MODELS if name in labelrace.model_names(online=True)]
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 import schemathesis
 from helpers.http import FakeService, asking, is_problem, listening, until
+from helpers.models import ALL_MODELS
 from helpers.serving import TICKETS, serving, teach
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -19,7 +20,7 @@ from schemathesis.specs.openapi import checks
 
 from labelrace.serve.export import learned
 
-N_EXAMPLES = int(os.environ.get("LABELRACE_FUZZ", "50"))
+N_EXAMPLES = int(os.environ.get("LABELRACE_FUZZ", "40" if ALL_MODELS else "15"))
 CONFIG = '<View><Choices name="topic" toName="text"><Choice value="0"/></Choices></View>'
 # What is drawn most often, so that it is known, too.
 COMMON = [{"id": name, "subject": name, "tags": [name]} for name in ("0", "1", "a", "00")]
