@@ -19,7 +19,7 @@ from schemathesis.specs.openapi import checks
 
 from labelrace.serve.export import learned
 
-N_EXAMPLES = int(os.environ.get("LABELRACE_FUZZ", "50"))
+N_EXAMPLES = int(os.environ.get("LABELRACE_FUZZ", "40"))
 CONFIG = '<View><Choices name="topic" toName="text"><Choice value="0"/></Choices></View>'
 # What is drawn most often, so that it is known, too.
 COMMON = [{"id": name, "subject": name, "tags": [name]} for name in ("0", "1", "a", "00")]
