@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import hmac
 import http.client
+import io
 import json
 import os
 import socket
 import threading
 import time
+import zipfile
 from contextlib import ExitStack, suppress
+from tempfile import gettempdir
 from urllib.parse import quote
 
 import httpx
@@ -751,6 +754,61 @@ def test_json_that_is_to_cost_much_costs_little(real, path, body):
     assert answer.headers["content-type"] == "application/problem+json"
     assert time.process_time() - begun < 2
     assert len(answer.content) < 100_000
+
+
+def zipped(size):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b"0" * size)
+    return file.getvalue()
+
+
+UPLOADS = {
+    "nothing": b"",
+    "bytes": bytes(range(256)) * 10,
+    "UTF-16": "a,b".encode("utf-16"),
+    "no archive": b"PK\x03\x04" + b"x" * 100,
+    "an archive": zipped(1000),
+    "a bomb": zipped(300_000_000),
+    "half a character": rb'{"a": "\ud800"}',
+    "deep lists": b"[" * 100_000,
+    "deep objects": b'{"a":' * 100_000,
+    "no end of a quotation": b'a,"' + b"\n" * 1000,
+    "infinite": b'{"a": 1e999}\n{"a": NaN}',
+    "many columns": b"a," * 20_000 + b"\n" + b"1," * 20_000,
+}
+NAMES = ["../../etc/x.csv", "x.tsv", "x.jsonl", "x.json", "x.xlsx", "x.pkl", "x", "", "a\0.csv", "x.csv/../../y.csv"]
+
+
+@pytest.mark.parametrize("content", UPLOADS.values(), ids=UPLOADS)
+def test_hostile_uploads_are_refused_or_read(client, content):
+    for name in NAMES:
+        answer = client.post("/pages/table", params={"name": name}, content=content)
+        assert answer.status_code in (200, 400, 413, 415, 422), answer.text
+        # Nothing tells of the file in which it is read.
+        assert gettempdir() not in answer.text
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "xlsx"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        r'{"columns":["a"],"rows":[["\ud800"]]}',
+        r'{"columns":["\ud800"],"rows":[["x"]]}',
+        r'{"columns":["a"],"rows":[[["x","\ud800"]]]}',
+        '{"columns":["a"],"rows":[[' + "[" * 500 + "]" * 500 + "]]}",
+        '{"columns":["a"],"rows":[[{"b":1}]]}',
+        '{"columns":["a"],"rows":[[NaN]]}',
+        '{"columns":["a","a"],"rows":[]}',
+        '{"columns":["a"],"rows":[[]]}',
+        '{"columns":["a"],"rows":' + "[" * 100_000,
+        "[]",
+        "",
+    ],
+    ids=range(11),
+)
+def test_what_cannot_be_written_is_told(client, body, suffix):
+    is_problem(client.post(f"/pages/file?name=x.{suffix}", content=body), 400)
 
 
 # --- Stopping ---------------------------------------------------------------------------------------------------------

@@ -9,12 +9,14 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fastapi import Request
 
+from labelrace.serve.answers import read_json
 from labelrace.serve.problems import Problem
 from labelrace.tables import join_tags
 from labelrace.tables.cells import as_text
@@ -94,13 +96,15 @@ def write_rows(name: str, content: bytes) -> bytes:
         JSON: ``columns`` are names, ``rows`` lists of cells. Lists among these are joined, other than in JSON lines.
     """
     suffix = _suffix(name, WRITABLE)
+    given = read_json(content)
     try:
-        given = json.loads(content)
         columns, rows = given["columns"], given["rows"]
         if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
             raise ValueError("columns must be different texts")
         cells = [[row[i] for row in rows] for i in range(len(columns))]
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        if not all(map(_can_be_written, chain.from_iterable(cells))):
+            raise ValueError("cells must be texts, numbers, true, false, null or lists of texts")
+    except (ValueError, TypeError, LookupError) as error:
         raise Problem(400, "Rows cannot be written", f"The body must hold columns and rows as JSON: {error}.") from None
     if suffix != ".jsonl":
         cells = [[join_tags(map(as_text, c), None) if isinstance(c, list) else c for c in column] for column in cells]
@@ -111,6 +115,11 @@ def write_rows(name: str, content: bytes) -> bytes:
         with table_writer(file, suffix, bom=True) as write:
             write(Table(dict(zip(columns, cells, strict=True)), len(rows)))
     return file.getvalue()
+
+
+def _can_be_written(cell: Any) -> bool:
+    texts = cell if isinstance(cell, list) else ()
+    return not isinstance(cell, dict) and all(isinstance(text, str) for text in texts)
 
 
 def _suffix(name: str, known: tuple[str, ...]) -> str:
