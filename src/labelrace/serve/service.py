@@ -165,7 +165,7 @@ class Service:
                     done = [problem] * len(group)
                 for at, answer in zip(group, done, strict=True):
                     answers[at] = answer
-        return [self._learned(answer) for answer in answers if answer is not None]
+        return self._learned([answer for answer in answers if answer is not None])
 
     def _append(self, requests: Sequence[Lesson]) -> list[Answer | Problem]:
         """Commit requests as one batch."""
@@ -193,15 +193,17 @@ class Service:
                 self._changed.notify_all()
         return [answers[at] for at in range(len(requests))]
 
-    def _learned(self, answer: Answer | Problem) -> Answer | Problem:
-        """Wait until what was appended is learned here; tell if it was refused."""
-        if isinstance(answer, Problem):
-            return answer
-        self.wait_for(answer["position"], _PATIENCE)
-        why = self.folded.why_refused(answer["position"])
-        if why is not None:
-            return Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}])
-        return answer
+    def _learned(self, answers: list[Answer | Problem]) -> list[Answer | Problem]:
+        """Wait until what was appended is learned here; tell what was refused."""
+        positions = [answer["position"] for answer in answers if not isinstance(answer, Problem)]
+        self.wait_for(max(positions, default=0), _PATIENCE)
+        folded = self.folded
+        return [
+            answer
+            if isinstance(answer, Problem) or (why := folded.why_refused(answer["position"])) is None
+            else Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}])
+            for answer in answers
+        ]
 
     def wait_for(self, position: int, seconds: float) -> bool:
         """Wait until a position is learned here; return whether it is."""
