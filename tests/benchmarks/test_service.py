@@ -76,7 +76,10 @@ def test_servers_are_started_and_ended():
         assert len(found.latencies) == 1
         assert bare.memory() > 1e7
     assert bare.process.poll() is not None
-    with pytest.raises(ValueError, match=r"does not start: (.|\n)*No such option"), load._started([*load._BARE, "--nothing"]):
+    with (
+        pytest.raises(ValueError, match=r"does not start: (.|\n)*No such option"),
+        load._started([*load._BARE, "--nothing"]),
+    ):
         pass
 
 
