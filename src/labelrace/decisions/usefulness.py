@@ -1,7 +1,7 @@
 """How useful it is to ask for the labels of a row: more, the worse its suggested label set is expected to be.
 
-Rows of which nothing is known are expected to be predicted worst, but they are often odd, and teach little of others. So
-they count for less: by the number of labels that they are expected to have, where that is below one.
+Rows of which nothing is known are expected to be predicted worst, but they are often odd, and teach little of others.
+So they count for less: by the number of labels that they are expected to have, where that is below one.
 """
 
 from __future__ import annotations

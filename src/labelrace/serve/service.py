@@ -141,7 +141,7 @@ class Service:
         # What knows nothing has not suggested anything.
         is_fitted = folded.tagger.is_fitted
         seen = [
-            Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one))
+            Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one) if is_fitted else 1.0)
             for row, one in zip(rows, suggested, strict=True)
             if row.id is not None
         ]
@@ -413,7 +413,8 @@ class Service:
     def _look_again(self, limit: int) -> None:
         """Tell anew how useful the first rows of that order are, until the first ones are those by the newest model.
 
-        Rows have the value of when they came. It mostly falls as more is known, so that rows further down can wait.
+        Rows have the value of when they came, or were looked at last. It mostly falls as more is known, so that rows
+        further down can wait.
         """
         folded, known = self.folded, set[str]()
         if not folded.tagger.is_fitted or folded.position == self._looked_at:
