@@ -21,6 +21,10 @@ from labelrace.serve.database import ENTRIES, FACTS, Database
 N_AT_ONCE = 1000
 MAX_BATCH = 500
 
+# Made once, as making a statement takes longer than the database takes for it.
+_LAST = sql.select(ENTRIES.c.position, ENTRIES.c.time).order_by(ENTRIES.c.position.desc()).limit(1)
+_INSERT = ENTRIES.insert()
+
 
 class Entry(NamedTuple):
     """What somebody said."""
@@ -78,9 +82,7 @@ class Journal:
 
     def append(self, connection: Connection, entries: Sequence[NewEntry]) -> list[Entry]:
         """Append a batch, on a connection that writes."""
-        last = connection.execute(
-            sql.select(ENTRIES.c.position, ENTRIES.c.time).order_by(ENTRIES.c.position.desc()).limit(1)
-        ).first()
+        last = connection.execute(_LAST).first()
         first = last.position + 1 if last else 1
         # A clock may be set back; the journal's does not.
         now = max(time.time(), last.time if last else 0.0)
@@ -89,7 +91,7 @@ class Journal:
             {**one._asdict(), "body": as_text(one.body), "key": new.key, "digest": new.digest, "learned": new.learned}
             for one, new in zip(made, entries, strict=True)
         ]
-        connection.execute(ENTRIES.insert(), values)
+        connection.execute(_INSERT, values)
         return made
 
     def answered(self, connection: Connection, keys: Iterable[str]) -> dict[str, Answered]:
@@ -142,4 +144,7 @@ class Journal:
 
 def as_text(value: Any) -> str:
     """Return a JSON value as text, the shortest there is."""
-    return json.dumps(value, separators=(",", ":"))
+    return _encode(value)
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode

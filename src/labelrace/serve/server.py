@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import signal
 import socket
 import sys
@@ -46,7 +47,11 @@ def run(service: Service, options: ServerOptions | None = None, *, listener: soc
     try:
         listener = listener or bind(options)
         with listener:
-            make_server(service, options).run(sockets=[listener])
+            server = make_server(service, options)
+            # What is there now stays: looking for garbage in it would be a pause for whoever asks.
+            gc.collect()
+            gc.freeze()
+            server.run(sockets=[listener])
     finally:
         service.close()
 

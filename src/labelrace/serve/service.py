@@ -142,7 +142,7 @@ class Service:
         # What knows nothing has not suggested anything.
         is_fitted = folded.tagger.is_fitted
         seen = [
-            Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one))
+            Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one) if is_fitted else 1.0)
             for row, one in zip(rows, suggested, strict=True)
             if row.id is not None
         ]
@@ -166,7 +166,7 @@ class Service:
                     done = [problem] * len(group)
                 for at, answer in zip(group, done, strict=True):
                     answers[at] = answer
-        return [self._learned(answer) for answer in answers if answer is not None]
+        return self._learned([answer for answer in answers if answer is not None])
 
     def _append(self, requests: Sequence[Lesson]) -> list[Answer | Problem]:
         """Commit requests as one batch."""
@@ -194,15 +194,17 @@ class Service:
                 self._changed.notify_all()
         return [answers[at] for at in range(len(requests))]
 
-    def _learned(self, answer: Answer | Problem) -> Answer | Problem:
-        """Wait until what was appended is learned here; tell if it was refused."""
-        if isinstance(answer, Problem):
-            return answer
-        self.wait_for(answer["position"], _PATIENCE)
-        why = self.folded.why_refused(answer["position"])
-        if why is not None:
-            return Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}])
-        return answer
+    def _learned(self, answers: list[Answer | Problem]) -> list[Answer | Problem]:
+        """Wait until what was appended is learned here; tell what was refused."""
+        positions = [answer["position"] for answer in answers if not isinstance(answer, Problem)]
+        self.wait_for(max(positions, default=0), _PATIENCE)
+        folded = self.folded
+        return [
+            answer
+            if isinstance(answer, Problem) or (why := folded.why_refused(answer["position"])) is None
+            else Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}])
+            for answer in answers
+        ]
 
     def wait_for(self, position: int, seconds: float) -> bool:
         """Wait until a position is learned here; return whether it is."""
@@ -413,7 +415,8 @@ class Service:
     def _look_again(self, limit: int) -> None:
         """Tell anew how useful the first rows of that order are, until the first ones are those by the newest model.
 
-        Rows have the value of when they came. It mostly falls as more is known, so that rows further down can wait.
+        Rows have the value of when they came, or were looked at last. It mostly falls as more is known, so that rows
+        further down can wait.
         """
         folded, known = self.folded, set[str]()
         if not folded.tagger.is_fitted or folded.position == self._looked_at:
