@@ -12,7 +12,7 @@ import pytest
 __all__ = ["browser"]
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-SECONDS = 8
+SECONDS = 30
 
 
 @pytest.fixture(scope="module")
