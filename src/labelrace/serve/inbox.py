@@ -30,6 +30,16 @@ _MAX_HISTORY = 20
 # Columns that stay as they are when a row comes again.
 _KEPT = ("id", "open_by")
 
+_COLUMNS = [
+    ROWS.c[name]
+    for name in ("id", "cells", "state", "tags", "suggested", "who", "time", "history", "open_by", "open_until")
+]
+# Made once, as making a statement takes longer than the database takes for it. Each state has an index of its own.
+_FIND = sql.select(*_COLUMNS).where(ROWS.c.id.in_(sql.bindparam("ids", expanding=True)))
+_LAST_ARRIVED = sql.select(
+    *(sql.select(sql.func.max(ROWS.c.arrived)).where(ROWS.c.state == state).scalar_subquery() for state in STATES)
+)
+
 
 class StoredRow(NamedTuple):
     """A row, as it is stored."""
@@ -141,10 +151,7 @@ class Inbox:
         connection.execute(statement, [{"row": id, "value": value} for id, value in useful.items()])
 
     def _arrived(self, connection: Connection) -> int:
-        # By an index, which is one for each state.
-        last = (sql.select(sql.func.max(ROWS.c.arrived)).where(ROWS.c.state == state) for state in STATES)
-        found = connection.execute(sql.select(*(query.scalar_subquery() for query in last))).one()
-        return max(int(arrived or 0) for arrived in found) + 1
+        return max(int(arrived or 0) for arrived in connection.execute(_LAST_ARRIVED).one()) + 1
 
     @cached_property
     def _upsert(self) -> Any:
@@ -166,7 +173,7 @@ class Inbox:
         wanted = list(ids)
         if not wanted:
             return {}
-        found = connection.execute(sql.select(*_columns()).where(ROWS.c.id.in_(wanted)))
+        found = connection.execute(_FIND, {"ids": wanted})
         return {row.id: row for row in map(_stored, found)}
 
     def n_waiting(self, connection: Connection) -> int:
@@ -175,7 +182,7 @@ class Inbox:
 
     def page(self, connection: Connection, wanted: Wanted) -> tuple[list[StoredRow], str | None]:
         """Return some rows, and the cursor from which the next ones are to be had."""
-        rows, following = page(connection, _columns(), wanted)
+        rows, following = page(connection, _COLUMNS, wanted)
         return [_stored(row) for row in rows], following
 
 
@@ -192,11 +199,6 @@ def _described(id: str, cells: dict[str, Any]) -> dict[str, Any]:
     texts = (text for cell in cells.values() for text in (cell if isinstance(cell, list) else [cell]))
     words = " ".join([id, *(str(text) for text in texts if text is not None)])
     return {"id": id, "cells": as_text(cells), "words": searchable(words[:_MAX_WORDS])}
-
-
-def _columns() -> list[Any]:
-    names = ("id", "cells", "state", "tags", "suggested", "who", "time", "history", "open_by", "open_until")
-    return [ROWS.c[name] for name in names]
 
 
 def _stored(row: Any) -> StoredRow:

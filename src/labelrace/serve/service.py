@@ -2,8 +2,9 @@
 
 Three things happen at the same time. Whoever predicts takes the value that is known (`Folded`) and waits for nobody.
 Whoever teaches appends to the journal, one commit for several requests, and is answered when that is on disk and
-learned here. The *follower* folds whatever is new in the journal, also what other processes append, and puts the new
-value in the place of the old one; the *keeper* writes snapshots. These two are the only threads of the service.
+learned here: what comes next in the journal is folded at once, and the new value put in the place of the old one. The
+*follower* folds what other processes append; the *keeper* writes snapshots. These two are the only threads of the
+service.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -72,13 +72,11 @@ class Service:
         self.limits = options.limits
         self.inbox = Inbox(database, options.max_waiting)
         self.folded = folded
-        self._teaching = threading.Lock()
+        self._teaching, self._learning = threading.Lock(), threading.Lock()
         # Tells those who wait that something was learned, and the follower that something was appended.
         self._changed = threading.Condition()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
         self._head = folded.position
-        # What was appended here and is not learned yet: it need not be read again.
-        self._appended = deque[list[Entry]]()
         self._seconds, self._snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
         self._waiting = (0.0, 0)
         self._looked_at = -1  # the position of the model by which the most useful rows were told last
@@ -190,8 +188,12 @@ class Service:
         if entries:
             with self._changed:
                 self._head = max(self._head, entries[-1].position)
-                self._appended.append(entries)
-                self._changed.notify_all()
+            # If it fails, or entries of others come before, it is left to the follower.
+            with suppress(Exception):
+                self._learn(entries)
+            if self.lag:
+                with self._changed:
+                    self._changed.notify_all()
         return [answers[at] for at in range(len(requests))]
 
     def _learned(self, answers: list[Answer | Problem]) -> list[Answer | Problem]:
@@ -268,37 +270,36 @@ class Service:
 
     def _step(self) -> bool:
         """Fold the next batches; return whether there were any."""
-        batches = self._next_appended()
-        if not batches:
-            try:
-                with self.database.reading() as connection:
-                    batches = self.journal.batches(connection, self.folded.position)
-            except Compacted:
-                self._jump()
-                return True
+        try:
+            with self.database.reading() as connection:
+                batches = self.journal.batches(connection, self.folded.position)
+        except Compacted:
+            self._jump()
+            return True
         for batch in batches:
-            start = time.perf_counter()
-            folded = fold(self.folded, batch)
-            self._seconds += time.perf_counter() - start
-            self._take(folded, batch)
+            self._learn(batch)
             if self._closed:
                 break
         return bool(batches)
 
-    def _next_appended(self) -> list[list[Entry]]:
-        """Return the next batch if it was appended here; it is what would be read."""
-        position = self.folded.position
-        while self._appended and self._appended[0][0].position <= position:
-            self._appended.popleft()
-        is_next = self._appended and self._appended[0][0].position == position + 1
-        return [self._appended.popleft()] if is_next else []
+    def _learn(self, batch: Sequence[Entry]) -> None:
+        """Fold a batch, if it is the next one."""
+        with self._learning:
+            if batch[0].position != self.folded.position + 1:
+                return
+            start = time.perf_counter()
+            folded = fold(self.folded, batch)
+            self._seconds += time.perf_counter() - start
+            self._take(folded, batch)
 
     def _jump(self) -> None:
         """Go on from a snapshot, as entries that come next are gone."""
         folded = snapshots.newest(self.database)
         if folded is None or folded.position <= self.folded.position:
             raise busy("The journal was compacted, and there is no snapshot that is whole: restore a backup.")
-        self._take(folded, [])
+        with self._learning:
+            if folded.position > self.folded.position:
+                self._take(folded, [])
 
     def _take(self, folded: Folded, batch: Sequence[Entry]) -> None:
         before = self.folded
