@@ -19,10 +19,11 @@ from typing import Any
 
 from labelrace.serve import maintenance, server, snapshots, start
 from labelrace.serve.fold import Folded, fold
+from labelrace.serve.follower import Options
 from labelrace.serve.guards import ServerOptions
 from labelrace.serve.journal import Entry
 from labelrace.serve.problems import Problem
-from labelrace.serve.service import Options, open_service
+from labelrace.serve.service import open_service
 
 NEW = {"tags": "tags"}
 # Snapshots several times a second, where they are minutes apart otherwise.

@@ -8,9 +8,10 @@ import pytest
 
 pytest.importorskip("fastapi", reason="labelrace[serve] is not installed")
 
+from labelrace.serve.follower import Options
 from labelrace.serve.lessons import Lesson, Prediction
 from labelrace.serve.problems import Problem
-from labelrace.serve.service import Options, open_service
+from labelrace.serve.service import open_service
 from labelrace.streams.demo import demo_tickets
 
 TICKETS = [{"id": row.pop("ticket"), **row} for row in demo_tickets(1200)]

@@ -24,9 +24,10 @@ from helpers.serving import TICKETS, feedback, predict, serving, teach, without_
 from benchmarks.kills import digest_of
 from labelrace.serve import export, maintenance, snapshots, start
 from labelrace.serve.database import FILE, Database, url_of
+from labelrace.serve.follower import Options
 from labelrace.serve.lessons import Lesson, Prediction
 from labelrace.serve.problems import Problem
-from labelrace.serve.service import Options, open_service
+from labelrace.serve.service import open_service
 from labelrace.tables import Tagger
 
 NEW = {"tags": "tags"}
@@ -380,10 +381,8 @@ def test_two_services_on_one_folder_learn_what_either_is_told(tmp_path):
 
 
 def test_a_follower_that_lags_tells_others_to_come_again_and_catches_up(tmp_path, monkeypatch):
-    from labelrace.serve import service as module
-
-    monkeypatch.setattr(module, "_PATIENCE", 0.2)
-    with serving(tmp_path, poll_seconds=0.01) as ahead, serving(tmp_path, poll_seconds=0.01, max_lag=3) as behind:
+    slow = {"max_lag": 3, "patience_seconds": 0.2}
+    with serving(tmp_path, poll_seconds=0.01) as ahead, serving(tmp_path, poll_seconds=0.01, **slow) as behind:
         gate, step = threading.Event(), behind._step
         monkeypatch.setattr(behind, "_step", lambda: gate.wait(60) and step())
         until(lambda: behind.is_ready() is None or behind.folded.position == 0)

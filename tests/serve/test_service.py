@@ -249,7 +249,7 @@ def test_listeners_hear_what_happens(tmp_path):
 
 def test_predicting_does_not_wait_for_learning(taught, monkeypatch):
     """While a lesson is being learned, predictions are answered by what was known before."""
-    from labelrace.serve import service as module
+    from labelrace.serve import follower as module
 
     learning, go_on = threading.Event(), threading.Event()
 

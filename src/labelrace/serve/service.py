@@ -1,105 +1,46 @@
-"""The service itself: it predicts by the newest model, appends what people say to the journal, and follows the journal.
+"""The service itself: it predicts by the newest model, appends what people say to the journal, and tells what it knows.
 
-Three things happen at the same time. Whoever predicts takes the value that is known (`Folded`) and waits for nobody.
-Whoever teaches appends to the journal, one commit for several requests, and is answered when that is on disk and
-learned here: what comes next in the journal is folded at once, and the new value put in the place of the old one. The
-*follower* folds what other processes append; the *keeper* writes snapshots. These two are the only threads of the
-service.
+Whoever predicts takes the value that is known (`Folded`) and waits for nobody. Whoever teaches appends to the journal,
+one commit for several requests, and is answered when that is on disk and learned here. What is known follows the
+journal by `follower`.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from sqlalchemy.engine import Connection
+from typing import Any
 
 from labelrace import __version__
-from labelrace.exceptions import LabelraceError
-from labelrace.serve import export, lessons, snapshots, start, views
+from labelrace.serve import export, lessons, start, views
 from labelrace.serve.database import FILE, Database
 from labelrace.serve.drafts import Drafts, answered_before, check_change
-from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
-from labelrace.serve.inbox import STATES, TAGGED, WAITING, Inbox, Seen, StoredRow
-from labelrace.serve.journal import MAX_BATCH, Compacted, Entry, Journal
-from labelrace.serve.lessons import CheckedRow, Lesson, Limits, Prediction
+from labelrace.serve.fold import TEACHING, Folded
+from labelrace.serve.follower import Follower, Options
+from labelrace.serve.inbox import STATES, WAITING, Seen, StoredRow
+from labelrace.serve.journal import MAX_BATCH
+from labelrace.serve.lessons import CheckedRow, Lesson, Prediction
 from labelrace.serve.listing import ORDERS, Wanted
-from labelrace.serve.problems import Problem, busy
+from labelrace.serve.problems import Problem
 
-LOGGER = logging.getLogger("labelrace.serve")
-
-# Seconds that a request waits until it is learned here, once it is on disk, or until others are.
-_PATIENCE = 10.0
 # Rows that are looked at again at once to tell the most useful ones, and how often at most.
 _LOOKED_AT, _MOST_LOOKS = 250, 8
 
 Answer = dict[str, Any]
 
 
-class Options(NamedTuple):
-    """How a service works; nothing here changes what is learned."""
-
-    limits: Limits = Limits()
-    max_waiting: int = 100_000  # rows that wait for tags; the oldest are dropped
-    poll_seconds: float = 0.2  # between looks for what other processes have appended
-    max_lag: int = 500  # requests that may wait to be learned here before further ones are told to come again
-    snapshot_seconds: float = 5.0  # of learning, after which there is a new snapshot
-    snapshot_every: float = 300.0  # seconds after which there is one, if anything was learned
-
-
-class Service:
+class Service(Follower):
     """A tagger that is predicted with, taught and followed, by any number of threads.
 
-    Parameters
-    ----------
-    database : Database
-        With a journal that was begun (`labelrace.serve.start`).
-    folded : Folded
-        What is known by some position of that journal.
-    options : Options
+    It is started with what a `Follower` is started with.
     """
 
     def __init__(self, database: Database, folded: Folded, options: Options = Options()) -> None:  # noqa: B008
-        self.database = database
-        self.journal = Journal(database)
-        self.options = options
-        self.limits = options.limits
-        self.inbox = Inbox(database, options.max_waiting)
-        self.folded = folded
-        self._teaching, self._learning = threading.Lock(), threading.Lock()
-        # Tells those who wait that something was learned, and the follower that something was appended.
-        self._changed = threading.Condition()
-        self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
-        self._head = folded.position
-        self._seconds, self._snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
-        self._waiting = (0.0, 0)
+        self._teaching = threading.Lock()
         self._looked_at = -1  # the position of the model by which the most useful rows were told last
-        self._trouble: str | None = "The journal is being read."
-        self._closed = False
-        self._threads = [
-            threading.Thread(target=work, name=f"labelrace-{work.__name__.strip('_')}", daemon=True)
-            for work in (self._follow, self._keep)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def close(self) -> None:
-        """End the threads; what was learned since the last snapshot gets one, so that the next start is quick."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
-        if self.folded.position > self._snapshot_at and self.folded.tagger.is_fitted:
-            with suppress(Problem):
-                snapshots.save(self.database, self.folded)
-        self.database.close()
+        super().__init__(database, folded, options)
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +89,7 @@ class Service:
             return
         with self.database.writing() as connection:
             self.inbox.add_predicted(connection, seen)
-        self._tell("row", {"id": seen[-1].id, "state": WAITING, "who": None})
+        self.tell("row", {"id": seen[-1].id, "state": WAITING, "who": None})
 
     # --- Teaching -----------------------------------------------------------------------------------------------------
 
@@ -158,7 +99,7 @@ class Service:
         with self._teaching:
             for group in _groups(requests):
                 try:
-                    self._wait_for_room()
+                    self.wait_for_room()
                     done = self._append([requests[at] for at in group])
                 except Problem as problem:
                     done = [problem] * len(group)
@@ -186,20 +127,13 @@ class Service:
         for at, number in numbers.items():
             answers[at] = {"learned": drafts.entries[number].learned, "position": entries[number].position}
         if entries:
-            with self._changed:
-                self._head = max(self._head, entries[-1].position)
-            # If it fails, or entries of others come before, it is left to the follower.
-            with suppress(Exception):
-                self._learn(entries)
-            if self.lag:
-                with self._changed:
-                    self._changed.notify_all()
+            self.appended(entries)
         return [answers[at] for at in range(len(requests))]
 
     def _learned(self, answers: list[Answer | Problem]) -> list[Answer | Problem]:
         """Wait until what was appended is learned here; tell what was refused."""
         positions = [answer["position"] for answer in answers if not isinstance(answer, Problem)]
-        self.wait_for(max(positions, default=0), _PATIENCE)
+        self.wait_for(max(positions, default=0), self.options.patience_seconds)
         folded = self.folded
         return [
             answer
@@ -208,34 +142,6 @@ class Service:
             for answer in answers
         ]
 
-    def wait_for(self, position: int, seconds: float) -> bool:
-        """Wait until a position is learned here; return whether it is."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.folded.position >= position or self._closed, seconds)
-
-    def _wait_for_room(self) -> None:
-        """Wait while much that was appended is not learned yet; in the end the request is to come again."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: self.lag <= self.options.max_lag or self._closed, _PATIENCE):
-                raise busy(f"{self.lag:,} requests wait to be learned.", retry_after=5.0)
-        if self._closed:
-            raise busy("The service is about to stop.")
-
-    @property
-    def lag(self) -> int:
-        """Number of entries of the journal that are known of and not learned here yet."""
-        return max(0, self._head - self.folded.position)
-
-    def exact(self, connection: Connection) -> Folded:
-        """Return what is known at the end of the journal, on a connection that keeps others from writing."""
-        folded = self.folded
-        try:
-            while batches := self.journal.batches(connection, folded.position):
-                folded = fold_all(folded, batches)
-        except Compacted as error:
-            raise busy("The journal was compacted, and a snapshot is being loaded.") from error
-        return folded
-
     def preview(self, lesson: Lesson) -> Answer:
         """Return what a change of tags would touch."""
         folded = self.folded
@@ -243,137 +149,15 @@ class Service:
         check_change(folded, lesson.kind, body)
         return views.changed(folded, lesson.kind, body)
 
-    # --- Following ----------------------------------------------------------------------------------------------------
-
-    def _follow(self) -> None:
-        """Fold what is new in the journal, again and again."""
-        pause = 0.0
-        while True:
-            with self._changed:
-                if pause:
-                    self._changed.wait_for(
-                        lambda: self._head > self.folded.position or self._closed, self.options.poll_seconds
-                    )
-                if self._closed:
-                    return
-            try:
-                pause = self.options.poll_seconds if not self._step() else 0.0
-                self._trouble = None
-            except Problem as problem:
-                self._trouble, pause = problem.detail, self.options.poll_seconds
-                time.sleep(pause)
-            except Exception:  # The thread must live: without it nothing is learned any more.
-                LOGGER.exception("The journal cannot be followed")
-                # The error may quote a row, and anybody may ask whether the service is ready.
-                self._trouble, pause = "The journal cannot be followed; the log says why.", 1.0
-                time.sleep(pause)
-
-    def _step(self) -> bool:
-        """Fold the next batches; return whether there were any."""
-        try:
-            with self.database.reading() as connection:
-                batches = self.journal.batches(connection, self.folded.position)
-        except Compacted:
-            self._jump()
-            return True
-        for batch in batches:
-            self._learn(batch)
-            if self._closed:
-                break
-        return bool(batches)
-
-    def _learn(self, batch: Sequence[Entry]) -> None:
-        """Fold a batch, if it is the next one."""
-        with self._learning:
-            if batch[0].position != self.folded.position + 1:
-                return
-            start = time.perf_counter()
-            folded = fold(self.folded, batch)
-            self._seconds += time.perf_counter() - start
-            self._take(folded, batch)
-
-    def _jump(self) -> None:
-        """Go on from a snapshot, as entries that come next are gone."""
-        folded = snapshots.newest(self.database)
-        if folded is None or folded.position <= self.folded.position:
-            raise busy("The journal was compacted, and there is no snapshot that is whole: restore a backup.")
-        with self._learning:
-            if folded.position > self.folded.position:
-                self._take(folded, [])
-
-    def _take(self, folded: Folded, batch: Sequence[Entry]) -> None:
-        before = self.folded
-        with self._changed:
-            self.folded = folded
-            self._head = max(self._head, folded.position)
-            self._changed.notify_all()
-        for entry in batch:
-            for row in entry.body["rows"] if entry.kind in TEACHING else ():
-                if row["id"] is not None:
-                    state = WAITING if row["tags"] is None else TAGGED
-                    self._tell("row", {"id": row["id"], "state": state, "who": entry.who or None})
-        for mark in folded.quality.marks:
-            if mark.position > before.position:
-                self._tell("mark", {"kind": mark.kind, "row": mark.row})
-        if self._listeners:
-            self._tell("position", views.short_status(folded, self.n_waiting()))
-
-    def _keep(self) -> None:
-        """Write a snapshot now and then: when it saves a start from learning for long, or after some time."""
-        while True:
-            with self._changed:
-                self._changed.wait(1.0)
-                if self._closed:
-                    return
-            folded, now = self.folded, time.monotonic()
-            has_news = folded.position > self._snapshot_at and folded.tagger.is_fitted
-            is_late = now - self._snapshot_time > self.options.snapshot_every
-            if has_news and (is_late or self._seconds > self.options.snapshot_seconds):
-                self._seconds, self._snapshot_time = 0.0, now
-                try:
-                    snapshots.save(self.database, folded)
-                    self._snapshot_at = folded.position
-                except (Problem, LabelraceError, OSError, ValueError) as error:
-                    LOGGER.warning("No snapshot could be written: %s", error)
-
     # --- What is known ------------------------------------------------------------------------------------------------
-
-    def is_ready(self) -> str | None:
-        """Return why the service cannot be used now; None if it can."""
-        return "The service is about to stop." if self._closed else self._trouble
-
-    def listen(self, callback: Callable[[str, dict[str, Any]], None]) -> Callable[[], None]:
-        """Call a function for every event, from several threads; return the function that ends this."""
-        self._listeners = [*self._listeners, callback]
-
-        def end() -> None:
-            self._listeners = [one for one in self._listeners if one is not callback]
-
-        return end
-
-    def _tell(self, event: str, data: dict[str, Any]) -> None:
-        for callback in self._listeners:
-            try:
-                callback(event, data)
-            except Exception:
-                LOGGER.exception("A listener failed")
-
-    def n_waiting(self) -> int:
-        """Return the number of rows that wait, as counted within the last second."""
-        then, count = self._waiting
-        if time.monotonic() - then > 1.0:
-            with suppress(Problem), self.database.reading() as connection:
-                count = self.inbox.n_waiting(connection)
-            self._waiting = (time.monotonic(), count)
-        return count
 
     def status(self) -> Answer:
         """Return what ``GET /v1/status`` answers."""
         return {
             **views.status(self.folded),
             "waiting": self.n_waiting(),
-            "journal_position": max(self._head, self.folded.position),
-            "snapshot_position": self._snapshot_at,
+            "journal_position": max(self.head, self.folded.position),
+            "snapshot_position": self.snapshot_at,
             "version": __version__,
         }
 
@@ -452,7 +236,7 @@ class Service:
         with self.database.writing() as connection:
             self.inbox.open(connection, id, who, is_open)
         answer = {"id": id, "open_by": self._stored(id).open_by}
-        self._tell("open", answer)
+        self.tell("open", answer)
         return answer
 
     def _stored(self, id: str) -> StoredRow:
