@@ -31,6 +31,7 @@ example_accuracy    as independent given the row; no labels only if rows without
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -116,46 +117,69 @@ def cardinality_threshold(histogram: ScoreHistogram | ScoreHistograms, n_missed:
     >>> bool(0.2 < cardinality_threshold(histogram.update(histogram.init(), scores, labels)) < 0.4)
     True
     """
-    n_present = histogram.present.sum(axis=-1) + n_missed
-    # How many scores, as a share of the labels present, are to be above the threshold is told by their micro F1.
-    at_least_one = np.maximum(n_present, 1.0)[..., None]
-    shares = np.cumsum(histogram.seen[..., ::-1], axis=-1) / at_least_one
-    f1 = 2.0 * np.cumsum(histogram.present[..., ::-1], axis=-1) / at_least_one / (shares + 1.0)
-    is_near = (shares >= _LEAST_SHARE) & (shares <= _LARGEST_SHARE)
-    worth = np.where(is_near, f1 - _WORTH_OF_SHARE * np.abs(shares - 1.0), -np.inf)
-    best = np.take_along_axis(shares, worth.argmax(axis=-1)[..., None], axis=-1)[..., 0]
-    is_told = (n_present >= _FEW_PRESENT) & is_near.any(axis=-1)
-    return _score_with_above(histogram.seen, n_present * np.where(is_told, best, 1.0))
+    return _of_each(lambda one: _threshold(one.seen, one.present, n_missed), histogram)
 
 
 def empty_row_floor(histogram: ScoreHistogram | ScoreHistograms) -> FloatArray:
     """Find the score that has as many rows' best scores below it as there were rows without labels."""
+    return _of_each(_floor, histogram)
+
+
+def _of_each(read: Callable[[ScoreHistogram], float], histogram: ScoreHistogram | ScoreHistograms) -> FloatArray:
+    """Read one histogram, or each of several."""
+    if isinstance(histogram, ScoreHistogram):
+        return np.asarray(read(histogram))
+    return np.array([read(histogram.of(index)) for index in range(len(histogram.seen))])
+
+
+def _threshold(seen: FloatArray, present: FloatArray, n_missed: float) -> float:
+    n_present = float(present.sum()) + n_missed
+    above = _counts_above(seen)
+    if n_present < _FEW_PRESENT:
+        return _score_with_above(seen, above, n_present)
+    # How many scores, as a share of the labels present, are to be above the threshold is told by their micro F1.
+    shares = above[1:] / n_present
+    near = slice(shares.searchsorted(_LEAST_SHARE), shares.searchsorted(_LARGEST_SHARE, side="right"))
+    if near.start == near.stop:
+        return _score_with_above(seen, above, n_present)
+    shares, n_hit = shares[near], np.add.accumulate(present[::-1])[near]
+    f1 = 2.0 * n_hit / n_present / (shares + 1.0)
+    return _score_with_above(
+        seen, above, n_present * float(shares[(f1 - _WORTH_OF_SHARE * np.abs(shares - 1.0)).argmax()])
+    )
+
+
+def _floor(histogram: ScoreHistogram) -> float:
     if not histogram.rows:
-        return np.full_like(histogram.empty_rows, np.inf)
-    if not np.any(histogram.empty_rows):
-        return np.full_like(histogram.empty_rows, -np.inf)
-    floor = _score_with_above(histogram.best, histogram.rows - histogram.empty_rows)
-    return np.where(histogram.empty_rows, floor, -np.inf)
+        return np.inf
+    if not histogram.empty_rows:
+        return -np.inf
+    return _score_with_above(histogram.best, _counts_above(histogram.best), histogram.rows - histogram.empty_rows)
 
 
-def _score_with_above(counts: FloatArray, n_above: FloatArray | float) -> FloatArray:
+def _counts_above(counts: FloatArray) -> FloatArray:
+    """Count what is in the highest 0, 1, … bins."""
+    above = np.zeros(N_BINS + 1)
+    np.add.accumulate(counts[::-1], out=above[1:])
+    return above
+
+
+def _score_with_above(counts: FloatArray, above: FloatArray, n_above: float) -> float:
     """Find the score with a given number of scores above it, which are spread evenly within a bin."""
-    above = np.zeros((*counts.shape[:-1], N_BINS + 1))
-    np.cumsum(counts[..., ::-1], axis=-1, out=above[..., -2::-1])
-    # The last edge with at least as many above.
-    edge = (above >= np.asarray(n_above)[..., None]).sum(axis=-1) - 1
-    index = np.minimum(edge, N_BINS - 1)[..., None]
-    inside = np.take_along_axis(counts, index, axis=-1)[..., 0]
-    surplus = np.take_along_axis(above, index, axis=-1)[..., 0] - n_above
-    score = EDGES[edge] + WIDTH * np.where(inside > 0, surplus / np.where(inside > 0, inside, 1.0), 0.0)
+    n_all = float(above[-1])
+    if n_above >= n_all > 0.0:
+        return float(EDGES[0] - WIDTH)
+    if n_above <= 0.0 or not n_all:
+        return float(EDGES[-1])
+    # The fewest bins with at least as many.
+    n_bins = int(above.searchsorted(n_above))
     # Where labels are told apart with ease, many scores have as many above them: the middle leaves room for change.
-    wanted = np.asarray(n_above)[..., None]
-    nearly = np.maximum(_NEARLY * wanted, 0.5)
-    low = (above > wanted + nearly).sum(axis=-1)
-    high = (above >= wanted - nearly).sum(axis=-1) - 1
-    score = np.where(high - low >= _WIDE_GAP, (EDGES[low] + EDGES[high]) / 2.0, score)
-    is_all = (n_above >= above[..., 0]) & (above[..., 0] > 0)
-    return np.where(is_all, EDGES[0] - WIDTH, np.where(n_above <= 0, EDGES[-1], score))
+    nearly = max(_NEARLY * n_above, 0.5)
+    low, high = above.searchsorted(n_above + nearly, side="right"), above.searchsorted(n_above - nearly)
+    if low - 1 - high >= _WIDE_GAP:
+        return float((EDGES[N_BINS + 1 - low] + EDGES[N_BINS - high]) / 2.0)
+    surplus, inside = float(above[n_bins]) - n_above, float(counts[N_BINS - n_bins])
+    return float(EDGES[N_BINS - n_bins] + WIDTH * (surplus / inside))
 
 
 def _best_f1(seen: FloatArray, present: FloatArray) -> FloatArray:
