@@ -75,7 +75,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         with other tags they are learned as corrections, and not tested. A row is known by its identifier and its texts,
         or by all its cells if it has one of both. See `n_known_` and `n_corrections_`.
     batch_size : int, default=500
-        Number of rows that are learned at once; larger tables are split.
+        Number of rows that are learned at once; larger tables are split. Of the first 1,000 rows, 100 are learned at
+        once at most, so that most of them are tested.
     random_state : int, default=None
         Seed of the model.
 
@@ -184,7 +185,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Returns
         -------
         list of sets of tags
-            The predictions; empty sets for the rows of the first batch.
+            The predictions; empty sets for the rows of the first batch, or for the first 100 of them.
         """
         predicted = list[set[str]]()
         for batch in self.tagged_batches(X, y):
