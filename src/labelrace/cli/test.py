@@ -55,6 +55,7 @@ def measure(
         typer.echo(json.dumps(_facts(tested)))
         return
     say(f"{len(tested.rows)} rows of {source}, predicted and compared with the tags they have; nothing was learned.")
+    say_learned(tested.n_known)
     for line in measure_lines(tested.measures()):
         say(line)
     console = Console()
@@ -64,6 +65,13 @@ def measure(
     say(f"{CONVENTION} Calibration is that of the ten likeliest tags of each row.")
     if page is not None:
         say(str(page))
+
+
+def say_learned(n_known: int) -> None:
+    """Say that rows were learned before, on which a tagger looks better than it is."""
+    if n_known:
+        rows = "1 row" if n_known == 1 else f"{n_known:,} rows"
+        say(f"Warning: {rows} of these had been learned: on such rows a tagger is better than on new ones.", err=True)
 
 
 def measure_lines(measures: dict[str, float]) -> list[str]:
@@ -81,6 +89,7 @@ def _facts(tested: Measured) -> dict[str, Any]:
     filled = [i for i, n in enumerate(bins.entries.tolist()) if n]
     return {
         "rows": len(tested.rows),
+        "rows_learned_before": tested.n_known,
         **{name: None if math.isnan(value) else value for name, value in tested.measures().items()},
         "tags": {
             tag: {
