@@ -478,3 +478,11 @@ def test_score_is_that_of_classifiers():
     features = tagger.new_features().restore(tagger.state.features)
     untagged = [{name: row[name] for name in row if name != "tags"} for row in NEW]
     assert tagger.model_.score(features.transform(untagged), truth) == expected
+
+
+def test_tags_on_lines_of_a_cell():
+    """As people write several values into a cell of a spreadsheet."""
+    rows = [{"body": f"about {i}", "tags": ["log in\nmobile app", "mobile app\r\n", "bill"][i % 3]} for i in range(60)]
+    tagger = Tagger("tags", random_state=0).partial_fit(rows)
+    assert tagger.tags_.keys() == {"log in", "mobile app", "bill"}
+    assert tagger.separator_ == "\n"

@@ -51,7 +51,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. Or a list of columns of
         0 and 1, one for each tag. None if tags are always given as `y`.
     separator : str, default=None
-        The separator of tags in a text. By default it is detected: ``;``, ``|``, ``,`` or spaces.
+        The separator of tags in a text. By default it is detected: ``;``, ``|``, ``,``, line ends or spaces.
     untagged : {"unknown", "none"}, default="unknown"
         Whether a row without tags has not been tagged yet and is not learned, or no tag applies to it, which is
         learned. A row of 0 in all columns of tags has none, either way. Batches before the first tag are not learned.
