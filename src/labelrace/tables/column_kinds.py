@@ -241,8 +241,8 @@ def date_pattern(cells: Cells) -> str | None:
 def find_separator(cells: Cells) -> str | None:
     """Detect the separator of cells that are lists written as text; None if there is none.
 
-    Semicolons, bars, commas, tabs and line ends always separate. Spaces do only if there are fewer distinct words than distinct
-    cells, or if words are written with hyphens, as tags are.
+    Semicolons, bars, commas, tabs and line ends always separate. Spaces do only if there are fewer distinct words than
+    distinct cells, or if words are written with hyphens, as tags are.
 
     Examples
     --------
