@@ -28,6 +28,7 @@ def measure(
     every: Annotated[bool, typer.Option("--all", help="List all tags, and not only the most frequent ones.")] = False,
     page: Annotated[Path | None, options.option("--page", help="A page to write, .html, with charts.")] = None,
     batch_size: options.BatchSize = 500,
+    embed: options.Embed = None,
     as_json: options.AsJson = False,
     reading: Any = None,
 ) -> None:
@@ -43,7 +44,7 @@ def measure(
 
     if page is not None:
         options.check_out(page, tagger_file, source)
-    tagger = load_tagger(tagger_file)
+    tagger = load_tagger(tagger_file, embed)
     asked = PRECISIONS if page is not None or as_json else ()
     tested = measure_tagger(tagger, tables_of(source, batch_size, reading), asked)
     tell_bad_rows(reading.on_bad_row)
