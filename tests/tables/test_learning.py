@@ -35,13 +35,13 @@ def test_a_batch_that_teaches_nothing_meets_nothing():
 def test_the_first_rows_are_learned_in_parts_which_are_tested():
     """A table learned at once is learned as if it came 100 rows at a time, and what was predicted is kept in order."""
     whole, parts = (Tagger("tags", batch_size=size, random_state=0) for size in (500, 100))
-    rows = demo_tickets(1300)
-    assert whole.prequential_fit(rows[:1000]) == parts.prequential_fit(rows[:1000])
+    rows = demo_tickets(2300)
+    assert whole.prequential_fit(rows[:2000]) == parts.prequential_fit(rows[:2000])
     assert whole.quality_ == parts.quality_
-    assert whole.quality_["rows"] == 900
-    assert whole.predict_proba(rows[1000:]) == parts.predict_proba(rows[1000:])
+    assert whole.quality_["rows"] == 1900
+    assert whole.predict_proba(rows[2000:]) == parts.predict_proba(rows[2000:])
     # Later batches are whole.
-    assert whole.prequential_fit(rows[1000:]) == parts.predict(rows[1000:])
+    assert whole.prequential_fit(rows[2000:]) == parts.predict(rows[2000:])
 
 
 def test_all_rows_of_the_first_batch_tell_the_kinds_of_columns():

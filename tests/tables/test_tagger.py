@@ -459,7 +459,7 @@ def test_a_batch_is_tested_by_what_predict_says_before_it(max_features):
             for k in rng.integers(4, size=500).tolist()
         ]
         # The first rows are learned in smaller parts.
-        size = 100 if epoch < 2 else 500
+        size = 100 if epoch < 4 else 500
         for part in (batch[start : start + size] for start in range(0, 500, size)):
             told = tagger.predict(part) if tagger.is_fitted else [set() for _ in part]
             assert tagger.prequential_fit(part) == told

@@ -4,7 +4,7 @@ What is known is a value (`labelrace.tables.known.Known`): a batch makes a new o
 nothing can fail any more.
 
 1. The kinds of the columns are looked at again as long as few rows are known (`labelrace.tables.first_rows`).
-   The first 500 rows of a tagger are learned 100 at a time: so most of them are tested, and it is known from a small
+   The first 2,000 rows of a tagger are learned 100 at a time: so most of them are tested, and it is known from a small
    table, too, how names count and how far suggestions can be trusted. The steps below are done for each part.
 2. The table becomes a matrix, in which new words get columns (`labelrace.tables.features`).
 3. Rows that were learned before with the same tags are left out (`labelrace.tables.known_rows`).
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # So many rows of a tagger are learned in parts of so many.
-_FIRST, _PART = 1000, 100
+_FIRST, _PART = 2000, 100
 
 
 class Lesson(NamedTuple):

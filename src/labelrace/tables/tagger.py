@@ -75,7 +75,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         with other tags they are learned as corrections, and not tested. A row is known by its identifier and its texts,
         or by all its cells if it has one of both. See `n_known_` and `n_corrections_`.
     batch_size : int, default=500
-        Number of rows that are learned at once; larger tables are split. Of the first 1,000 rows, 100 are learned at
+        Number of rows that are learned at once; larger tables are split. Of the first 2,000 rows, 100 are learned at
         once at most, so that most of them are tested.
     random_state : int, default=None
         Seed of the model.
