@@ -459,11 +459,11 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Examples
         --------
         >>> from labelrace.streams.demo import demo_tickets
-        >>> rows = demo_tickets(900)
-        >>> start = Tagger("tags", random_state=0).partial_fit(rows[:300])
-        >>> replica = start.emptied().partial_fit(rows[300:600])
-        >>> start.partial_fit(rows[600:]).merge(replica).n_rows_
-        900
+        >>> rows = demo_tickets(1500)
+        >>> start = Tagger("tags", random_state=0).partial_fit(rows[:500])
+        >>> replica = start.emptied().partial_fit(rows[500:1000])
+        >>> start.partial_fit(rows[1000:]).merge(replica).n_rows_
+        1500
         """
         copied = copy.copy(self)
         copied._known = merge.emptied(self._checked_known())
