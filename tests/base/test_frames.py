@@ -11,6 +11,8 @@ import pytest
 
 import labelrace
 from labelrace import LabelRaceClassifier, Tagger
+from labelrace.evaluation import prequential, records_frame, run
+from labelrace.streams import Dataset
 
 
 class PolarsFrame(dict):
@@ -97,3 +99,23 @@ def test_the_error_names_what_is_missing(monkeypatch, tagger):
     model = labelrace.make_model("obr").fit(np.eye(3), np.eye(3))
     with pytest.raises(ImportError, match="needs pandas"):
         model.predict_top(np.eye(3), as_frame=True)
+
+
+def test_batches_of_an_evaluation(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((90, 4))
+    data = Dataset.from_arrays(X, (X[:, :2] > 0.5).astype(int))
+    model = labelrace.make_model("majority")
+    points = list(prequential(model, data, batch_size=20, measures=["micro_f1", "hamming_loss"]))
+    frame = records_frame(points)
+    tested = [point for point in points if point.tested]
+    assert frame["micro_f1"].tolist() == [point.measures["micro_f1"] for point in tested]
+    assert frame[["start", "end"]].to_numpy().tolist() == [[20, 40], [40, 60], [60, 80], [80, 90]]
+    assert frame["whole"].tolist() == [True, True, True, False]
+    assert {"hamming_loss", "predict_seconds", "learn_seconds", "measure_seconds", "memory"} <= set(frame)
+    options = {"batch_size": 20, "measures": ["micro_f1", "hamming_loss"], "jobs": 1, "out": tmp_path / "run"}
+    _, records = run(data, ["majority"], **options)
+    of_run = records_frame(records)
+    assert list(of_run)[:2] == ["model", "run"]
+    pd.testing.assert_frame_equal(of_run[["start", "end", "micro_f1"]], frame[["start", "end", "micro_f1"]])
+    assert records_frame([]).empty

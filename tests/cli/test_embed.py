@@ -36,6 +36,9 @@ def test_the_command_trains_with_an_embedding_and_asks_for_it_again(tmp_path, wo
     assert kinds["title"] == "text, with its encoder"
     (tmp_path / "row.json").write_text(json.dumps({"title": "my hot oven"}))
     assert "title" in works("explain", tagger, tmp_path / "row.json", *moved)
+    assert json.loads(works("test", tagger, rows, *moved, "--json"))["rows"] == 300
+    assert "oven" in works("tags", "list", tagger, *moved)
+    works("tags", "rename", tagger, "bill", "money", *moved, "-o", tmp_path / "renamed.labelrace")
     works("update", tagger, write(tmp_path / "c.jsonl", 30, 2), *moved)
     # The folder that was given last is noted.
     works("predict", tagger, new)

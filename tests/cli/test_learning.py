@@ -70,7 +70,7 @@ def test_corrections_are_counted_and_the_file_is_told_apart(works):
         alone.prequential_fit([{name: row[name] for name in ROWS[0]} for row in batch])
     quality = tagger.quality_
     assert quality == pytest.approx(alone.quality_)
-    assert quality["rows"] == 500 + 500
+    assert quality["rows"] == 900 + 500
     [of_file, whole] = shown_f1(said)
     assert "This file: example F1" in said
     assert "(500 rows); since the beginning: example F1" in said

@@ -297,3 +297,77 @@ def test_columns_of_0_and_1_are_written_as_such(works):
         known, strange = map(json.loads, file)
     assert [known[tag] for tag in TOPICS] == [1, 0, 0]
     assert [strange[tag] for tag in TOPICS] == [None, None, None]
+
+
+@pytest.mark.usefixtures("trained")
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".xlsx"])
+@pytest.mark.parametrize("option", [(), ("--precision", 0.8), ("--top", 2)])
+def test_a_file_that_nobody_has_edited_is_not_learned(command, works, suffix, option):
+    write("new.csv", untagged(tickets(60, seed=1)))
+    works("predict", "t.labelrace", "new.csv", "-o", f"out{suffix}", *option)
+    with open("t.labelrace", "rb") as file:
+        before = file.read()
+    ended = command("update", "t.labelrace", f"out{suffix}")
+    assert ended.status == 0
+    assert "all its tags are as they were predicted" in ended.err
+    with open("t.labelrace", "rb") as file:
+        assert file.read() == before
+
+
+@pytest.mark.usefixtures("trained")
+def test_rows_that_nobody_has_changed_are_counted(works):
+    write("new.csv", untagged(tickets(60, seed=1)))
+    works("predict", "t.labelrace", "new.csv", "-o", "out.csv")
+    rows = read("out.csv")
+    rows[3]["tags"] = "kettle"
+    said = works("update", "t.labelrace", write("out.csv", rows))
+    assert "59 of 60 rows of out.csv have the tags that were predicted: confirmed by a person." in said
+    assert "Learned 60 more rows" in said
+    # Without the probabilities, it is a file that somebody has tagged.
+    for row in rows:
+        del row["probabilities"]
+    assert "confirmed" not in works("update", "t.labelrace", write("plain.csv", rows))
+
+
+def test_columns_that_are_called_like_those_that_are_written(works):
+    """A table of reviews: the column is learned, and what predict writes beside it is not."""
+    rows = [{"review": row["body"], "tags": row["tags"]} for row in tickets(200)]
+    works("train", write("old.csv", rows), "--tags", "tags", "-o", "t.labelrace", "--untagged", "none")
+    works(
+        "predict",
+        "t.labelrace",
+        write("new.csv", untagged([*rows[:20], {"review": "asdf", "tags": ""}])),
+        "-o",
+        "o.csv",
+    )
+    names = ["review", "tags", "predicted_probabilities", "predicted_review"]
+    out = read("o.csv")
+    assert list(out[0]) == names
+    out[0]["tags"] = "kettle"
+    said = works("update", "t.labelrace", write("edited.csv", out))
+    assert "19 of 20 rows of edited.csv have the tags that were predicted" in said
+    tagger = labelrace.load("t.labelrace")
+    assert [column.name for column in tagger.columns_] == ["review"]
+    assert tagger.n_rows_ + tagger.n_known_ == 220
+
+
+@pytest.mark.usefixtures("trained")
+def test_a_row_that_cannot_be_read_in_a_file_that_was_predicted(works, command):
+    works("predict", "t.labelrace", write("new.csv", untagged(tickets(60, seed=1))), "-o", "out.csv")
+    with open("out.csv", "a") as file:
+        file.write("T-5,too,few\n")
+    ended = command("update", "t.labelrace", "out.csv")
+    assert ended.status == 1
+    assert "out.csv, line 62" in ended.err
+    assert labelrace.load("t.labelrace").n_rows_ == 660
+
+
+@pytest.mark.usefixtures("trained")
+def test_rows_that_were_learned_are_no_test_of_quality(command):
+    write("mixed.csv", tickets(10) + tickets(30, seed=5))
+    told = command("test", "t.labelrace", "mixed.csv")
+    assert told.err.startswith("Warning: 10 rows of these had been learned")
+    assert json.loads(command("test", "t.labelrace", "mixed.csv", "--json").out)["rows_learned_before"] == 10
+    assert "10 rows of these had been learned" in command("compare", "t.labelrace", "t.labelrace", "mixed.csv").err
+    write("later.csv", tickets(30, seed=5))
+    assert command("test", "t.labelrace", "later.csv").err == ""

@@ -299,6 +299,11 @@ def write_tags(path, tags, name="tags"):
         (["log in;bread", "login", "bread"], "such as 'log in' and 'login'"),
         (["oven;bread", "N/A", "bread"], "The tag 'N/A' looks like a missing value"),
         (["1", "0", "1"], "The tags are 0 and 1"),
+        # Of a few words, which spaces would separate.
+        (["oven / door", "door / bread", "bread / oven", "oven / bread", "door", "oven / door / bread"], "' / '"),
+        (["oven - door", "door - bread", "bread - oven", "oven - bread"], "hold ' - '"),
+        (["oven#door", "door#bread", "bread#oven", "oven#bread"], "hold '#'"),
+        (["oven&door", "door&bread", "bread&oven", "oven", "oven&bread"], "hold '&'"),
     ],
 )
 def test_suspicious_tags_are_said_once(command, tags, told):
@@ -315,7 +320,7 @@ def test_the_wrong_column(command):
 
 
 def test_good_tags_are_not_suspicious(works):
-    write_tags("t.csv", ["c++", "and/or", "1", "bread;oven", "north-east"] * 50)
+    write_tags("t.csv", ["c++", "and/or", "1", "bread;oven", "north-east", "home > oven", "home > lamp"] * 50)
     works("train", "t.csv", "--tags", "tags", "-o", "t.labelrace", "--force")
 
 

@@ -73,7 +73,7 @@ def test_texts_are_computed_once_and_not_all_are_remembered(tmp_path, monkeypatc
 
 def test_the_model_is_asked_for_again_and_another_is_refused(tmp_path):
     folder = make_folder(tmp_path / "m", vectors())
-    tagger = Tagger("tags", embed={"title": folder}, random_state=0).partial_fit(tickets(300))
+    tagger = Tagger("tags", embed={"title": folder}, random_state=0).partial_fit(tickets(100))
     assert str(tagger.columns_[0]) == "text, with its encoder"
     expected, path = tagger.predict_top(tickets(20, 1), 3), tmp_path / "a.labelrace"
     tagger.save(path)
@@ -144,7 +144,7 @@ def test_a_trial_is_saved_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "DECIDED_AFTER", 1000)
     tagger = Tagger("tags", encoders={"body": noise}, random_state=0).partial_fit(ROWS[:700])
     tagger.rename_labels({"billing": "money"})
-    assert tagger._known.trial.n_rows == 200
+    assert tagger._known.trial.n_rows == 600
     tagger.save(tmp_path / "a.labelrace")
     again = labelrace.load(tmp_path / "a.labelrace", encoders={"body": noise})
     for one in (tagger, again):
@@ -161,7 +161,7 @@ def test_taggers_on_trial_are_merged(monkeypatch):
         Tagger("tags", encoders={"body": noise}, random_state=0).partial_fit(ROWS[i : i + 800]) for i in (0, 800)
     )
     merged = one.merge(other)
-    assert merged._known.trial.n_rows == 600
+    assert merged._known.trial.n_rows == 1400
     assert merged.n_rows_ == 1600
     alone = Tagger("tags", random_state=0).partial_fit(ROWS[:1600])
     assert merged.score(ROWS[1600:]) > alone.score(ROWS[1600:]) - 0.05

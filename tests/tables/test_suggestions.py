@@ -45,7 +45,15 @@ def test_what_names_add_is_least_squares():
     matches = Matches(np.arange(n), rng.integers(3, size=n), rng.random((n, 3)))
     true = [{int(tag)} if right else set() for tag, right in zip(matches.tags, rng.random(n) < 0.5, strict=True)]
     state = observe(
-        Suggestions(), likely, np.zeros(n), matches, true, tag_rows, "abc", rule(Suggestions(), "cardinality")
+        Suggestions(),
+        likely,
+        np.zeros(n),
+        matches,
+        true,
+        tag_rows,
+        "abc",
+        rule(Suggestions(), "cardinality"),
+        np.full(n, 9),
     )
     designs, errors = [], []
     for row in range(n):

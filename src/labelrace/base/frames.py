@@ -44,6 +44,35 @@ def explanation_frame(explained: Mapping[Any, Iterable[tuple[Any, float]]], like
     return as_frame(_columns(cells, ("label", "feature", "contribution")), like)
 
 
+def records_frame(records: Iterable[Any]) -> Any:
+    """Return the batches of an evaluation as a data frame of pandas, one row for each that was tested.
+
+    Parameters
+    ----------
+    records : iterable
+        Checkpoints, as `labelrace.evaluation.prequential` yields them, or the records that
+        `labelrace.evaluation.run` and `labelrace.evaluation.read_run` return.
+
+    Returns
+    -------
+    data frame
+        With the columns model and run, if the records tell these; batch, start, end, whole; a column for each measure;
+        seconds to predict, learn and measure; and memory.
+    """
+    plain = (one if isinstance(one, Mapping) else one.to_record() for one in records)
+    tested = [one for one in plain if one["kind"] == "batch" and one.get("tested", True)]
+    rows = [
+        {name: one[name] for name in ("model", "run", "batch", "start", "end", "whole") if name in one}
+        | one["measures"]
+        | {f"{name}_seconds": value for name, value in one["seconds"].items()}
+        | {"memory": one["memory"]}
+        for one in tested
+    ]
+    names = dict.fromkeys(name for row in rows for name in row)
+    nan = float("nan")
+    return as_frame({name: [nan if (cell := row.get(name)) is None else cell for row in rows] for name in names})
+
+
 def suggestion_frame(suggested: Sequence[Any], like: Any) -> Any:
     """Return what is suggested for each row as a data frame: row, tags, probabilities, review."""
     names = row_names(like, len(suggested))

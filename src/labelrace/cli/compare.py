@@ -13,6 +13,7 @@ from rich.console import Console
 from labelrace.cli import options
 from labelrace.cli.messages import say
 from labelrace.cli.tagging import load_tagger, tables_of, tell_bad_rows
+from labelrace.cli.test import say_learned
 
 if TYPE_CHECKING:
     from labelrace.evaluation.tagging import Measured
@@ -43,6 +44,7 @@ def compare(
         measure_tagger(load_tagger(path), tables_of(source, batch_size, reading)) for path in (first_file, second_file)
     )
     tell_bad_rows(reading.on_bad_row)
+    say_learned(max(one.n_known, two.n_known))
     one, two = _shared(one, two)
     found, tags, rows = compare_tested(one, two), _tags(one, two), _rows(one, two)
     if as_json:

@@ -86,6 +86,49 @@ def train_tagger(tagger: Tagger, model: str, files: list[str], out: Path, batch_
     report_tagger(tagger, message, stopped, before, len(files))
 
 
+def count_untouched(tagger: Tagger, file: str, batch_size: int, reading: Reading) -> tuple[int, int]:
+    """Count the rows with tags in a file that was predicted, and those that have just what the tagger predicts."""
+    from labelrace.tables.tags import tags_of_table
+    from labelrace.tables.write import probabilities_in
+
+    n_rows, n_same = 0, 0
+    if file == "-" or tagger.tags is None:
+        return n_rows, n_same
+    reading = reading._replace(on_bad_row=reading.on_bad_row and (lambda _: None))
+    try:
+        for table in tables_of(file, batch_size, reading):
+            written = probabilities_in(table)
+            if written is None:
+                break
+            sets, _ = tags_of_table(table, tagger.tags, tagger.separator or tagger.separator_)
+            for tags, probabilities, ranked in zip(sets, written, tagger.rank(table), strict=True):
+                likely = dict(ranked.likely)
+                own = sorted(float(f"{likely.get(tag, -1.0):.4g}") for tag in tags or ())
+                n_rows += bool(tags)
+                n_same += bool(tags) and own == sorted(probabilities)
+    except (ValueError, OSError):
+        n_rows += 1  # a row that cannot be read is an error when it is learned
+    return n_rows, n_same
+
+
+def people_said(tagger: Tagger, files: list[str], batch_size: int, reading: Reading) -> list[str]:
+    """Return the files without those whose tags are all as they were predicted, and say how many rows are so."""
+    kept = []
+    for file in files:
+        n_rows, n_same = count_untouched(tagger, file, batch_size, reading)
+        if n_rows and n_same == n_rows:
+            say(
+                f"Left out {file}: all its tags are as they were predicted, and a tagger learns only what people said. "
+                "Correct some; if somebody has found all of them right, remove the column of probabilities.",
+                err=True,
+            )
+            continue
+        kept.append(file)
+        if n_same:
+            say(f"{n_same:,} of {_rows(n_rows)} of {file} have the tags that were predicted: confirmed by a person.")
+    return kept
+
+
 def learn_files(
     tagger: Tagger, files: list[str], batch_size: int, reading: Reading, nothing: str
 ) -> BaseException | None:

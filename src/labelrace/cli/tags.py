@@ -37,7 +37,7 @@ _Out = Annotated[Path | None, options.option("--out", "-o", help="A new file to 
 
 
 @app.command("list")
-def list_(tagger_file: options.TaggerFile, as_json: options.AsJson = False) -> None:
+def list_(tagger_file: options.TaggerFile, embed: options.Embed = None, as_json: options.AsJson = False) -> None:
     """List all tags: in how many rows they were, how well they were predicted, and their parents.
 
     [dim]Example:[/dim] labelrace tags list tagger.labelrace
@@ -46,7 +46,7 @@ def list_(tagger_file: options.TaggerFile, as_json: options.AsJson = False) -> N
     from labelrace.tables import TagCounts
     from labelrace.tables.tag_details import parent_of
 
-    state = load_tagger(tagger_file).state
+    state = load_tagger(tagger_file, embed).state
     tags = {tag: state.counts.get(tag, TagCounts()) for tag in {**state.counts, **state.details}}
     listed = dict(sorted(tags.items(), key=lambda pair: (-pair[1].rows, pair[0])))
     parents = {tag: parent_of(tag, state.details) for tag in listed}
@@ -85,12 +85,13 @@ def rename(
     old: Annotated[str, options.argument(help="A tag of the tagger.")],
     new: Annotated[str, options.argument(help="Its new name.")],
     out: _Out = None,
+    embed: options.Embed = None,
 ) -> None:
     """Rename a tag; the old name in later rows means the new one.
 
     [dim]Example:[/dim] labelrace tags rename tagger.labelrace login access
     """
-    _save(load_tagger(tagger_file).rename_labels({old: new}), tagger_file, out, f"{old} is {new} now")
+    _save(load_tagger(tagger_file, embed).rename_labels({old: new}), tagger_file, out, f"{old} is {new} now")
 
 
 @app.command()
@@ -99,12 +100,15 @@ def merge(
     tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
     into: Annotated[str, options.option(help="One of them, another tag, or a new name.")],
     out: _Out = None,
+    embed: options.Embed = None,
 ) -> None:
     """Merge tags into one; each of them means this one in later rows.
 
     [dim]Example:[/dim] labelrace tags merge tagger.labelrace billing returns --into money
     """
-    _save(load_tagger(tagger_file).merge_labels(tags, into), tagger_file, out, f"{', '.join(tags)} are {into} now")
+    _save(
+        load_tagger(tagger_file, embed).merge_labels(tags, into), tagger_file, out, f"{', '.join(tags)} are {into} now"
+    )
 
 
 @app.command()
@@ -112,12 +116,13 @@ def drop(
     tagger_file: options.TaggerFile,
     tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
     out: _Out = None,
+    embed: options.Embed = None,
 ) -> None:
     """Retire tags: they are no longer predicted, and ignored in later rows.
 
     [dim]Example:[/dim] labelrace tags drop tagger.labelrace search
     """
-    _save(load_tagger(tagger_file).drop_labels(tags), tagger_file, out, f"{', '.join(tags)}: dropped")
+    _save(load_tagger(tagger_file, embed).drop_labels(tags), tagger_file, out, f"{', '.join(tags)}: dropped")
 
 
 @app.command()
@@ -128,6 +133,7 @@ def add(
         options.argument(help="Names; or one table with the columns tag, synonyms, description and parent."),
     ],
     out: _Out = None,
+    embed: options.Embed = None,
 ) -> None:
     """Add tags that no row has had yet, or say more of known ones; they are suggested by their names at once.
 
@@ -141,7 +147,7 @@ def add(
     details = read_details(tags[0] if files else tags)
     given = {tag: one._asdict() for tag, one in details.items()}
     _save(
-        load_tagger(tagger_file).add_labels(given),
+        load_tagger(tagger_file, embed).add_labels(given),
         tagger_file,
         out,
         f"{len(given)} tag{'s' * (len(given) != 1)} added or described",

@@ -28,6 +28,7 @@ def measure(
     every: Annotated[bool, typer.Option("--all", help="List all tags, and not only the most frequent ones.")] = False,
     page: Annotated[Path | None, options.option("--page", help="A page to write, .html, with charts.")] = None,
     batch_size: options.BatchSize = 500,
+    embed: options.Embed = None,
     as_json: options.AsJson = False,
     reading: Any = None,
 ) -> None:
@@ -43,7 +44,7 @@ def measure(
 
     if page is not None:
         options.check_out(page, tagger_file, source)
-    tagger = load_tagger(tagger_file)
+    tagger = load_tagger(tagger_file, embed)
     asked = PRECISIONS if page is not None or as_json else ()
     tested = measure_tagger(tagger, tables_of(source, batch_size, reading), asked)
     tell_bad_rows(reading.on_bad_row)
@@ -55,6 +56,7 @@ def measure(
         typer.echo(json.dumps(_facts(tested)))
         return
     say(f"{len(tested.rows)} rows of {source}, predicted and compared with the tags they have; nothing was learned.")
+    say_learned(tested.n_known)
     for line in measure_lines(tested.measures()):
         say(line)
     console = Console()
@@ -64,6 +66,13 @@ def measure(
     say(f"{CONVENTION} Calibration is that of the ten likeliest tags of each row.")
     if page is not None:
         say(str(page))
+
+
+def say_learned(n_known: int) -> None:
+    """Say that rows were learned before, on which a tagger looks better than it is."""
+    if n_known:
+        rows = "1 row" if n_known == 1 else f"{n_known:,} rows"
+        say(f"Warning: {rows} of these had been learned: on such rows a tagger is better than on new ones.", err=True)
 
 
 def measure_lines(measures: dict[str, float]) -> list[str]:
@@ -81,6 +90,7 @@ def _facts(tested: Measured) -> dict[str, Any]:
     filled = [i for i, n in enumerate(bins.entries.tolist()) if n]
     return {
         "rows": len(tested.rows),
+        "rows_learned_before": tested.n_known,
         **{name: None if math.isnan(value) else value for name, value in tested.measures().items()},
         "tags": {
             tag: {

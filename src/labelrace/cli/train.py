@@ -136,10 +136,13 @@ def update(
     target, files = out or tagger_file, options.matching_files(sources)
     options.check_out(target, *files, vocabulary)
     tagger = tagging.load_tagger(tagger_file, embed)
-    if vocabulary is not None:
-        tagger.add_labels(str(vocabulary))
     usual = tagger.separator
     tagger.set_params(separator=separator or usual, fold_tags=fold_tags or tagger.fold_tags)
+    files = tagging.people_said(tagger, files, batch_size, reading)
+    if not files:
+        return
+    if vocabulary is not None:
+        tagger.add_labels(str(vocabulary))
     before = tagging.snapshot(tagger)
     nothing = f"Nothing was learned: no row of {', '.join(files)} has tags, and {tagger_file} is as it was."
     stopped = tagging.learn_files(tagger, files, batch_size, reading, nothing)

@@ -1,5 +1,6 @@
 """Evaluation of online models: protocols, runs of many models, their records, and ranks."""
 
+from labelrace.base.frames import records_frame
 from labelrace.evaluation.checkpoint import Checkpoint, as_reliability, averages, cumulative, memory_meter, windowed
 from labelrace.evaluation.experiment import ModelSpec, as_specs, open_source, run
 from labelrace.evaluation.holdout import holdout
@@ -28,6 +29,7 @@ __all__ = [
     "prequential",
     "rank",
     "read_run",
+    "records_frame",
     "run",
     "windowed",
 ]

@@ -16,6 +16,7 @@ import numpy as np
 from labelrace.measures import calibration
 from labelrace.measures.calibration import Reliability
 from labelrace.tables import TagCounts, Tagger
+from labelrace.tables.known_rows import row_keys
 from labelrace.tables.read import Table
 from labelrace.tables.state import count_tested
 from labelrace.tables.tag_details import f1_with_parents, parent_of
@@ -60,6 +61,7 @@ class Measured(NamedTuple):
     reliability: Reliability
     asked: list[Asked]
     with_parents: float | None  # F1 where a parent is half right; None if no tag has one
+    n_known: int = 0  # rows that the tagger has learned
 
     @property
     def counts(self) -> dict[str, TagCounts]:
@@ -120,13 +122,15 @@ def measure_tagger(tagger: Tagger, tables: Iterable[Table], precisions: Sequence
     1.0
     """
     rows, counts, sums = list[MeasuredRow](), calibration.empty(), [Asked(one) for one in precisions]
-    parents, start, state = list[float](), 0, tagger.state
+    parents, start, state, n_known = list[float](), 0, tagger.state, 0
     askers = [copy.copy(tagger).set_params(precision=one) for one in precisions]
     for whole in tables:
         for table, tags, _ in tagger.tagged_batches(whole):
             numbers, truth = state.names.tagged(tags, tagger.untagged)
             part = table.take(numbers)
             if numbers:
+                keys = row_keys(state.features.columns, part)
+                n_known += int((state.known_rows.find(keys)[0] & (keys != 0)).sum())
                 found = tagger.predict(part)
                 rows += [
                     MeasuredRow(start + n, *both)
@@ -139,7 +143,7 @@ def measure_tagger(tagger: Tagger, tables: Iterable[Table], precisions: Sequence
     if not rows:
         raise ValueError("The table must have rows with tags to test a tagger, got none.")
     has_parents = any(parent_of(tag, state.details) for tag in state.counts)
-    return Measured(rows, counts, sums, float(np.mean(parents)) if has_parents else None)
+    return Measured(rows, counts, sums, float(np.mean(parents)) if has_parents else None, n_known)
 
 
 def _with_likely(counts: Reliability, likely: list[list[tuple[str, float]]], truth: list[set[str]]) -> Reliability:

@@ -165,7 +165,9 @@ def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted
     _refuse_outgrown(algorithm, one)
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_fitted:
-            raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
+            raise MergeError(
+                "The models cannot be merged: one of them has learned too few rows; let it learn some hundred more."
+            )
     start = one.replace(one.schema, one.algorithm.with_zero_weights(one.state))
     state = join(start, gain(start, one).plus(gain(start, other))).state
     monitor = monitoring.merge(one.state.monitor, other.state.monitor)

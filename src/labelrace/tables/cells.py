@@ -226,7 +226,7 @@ def _list(cell: Any, separator: str | None) -> list[str]:
         elif separator is None:
             items = [text]
         else:
-            items = text.split() if separator.isspace() and separator != "\t" else text.split(separator)
+            items = text.split() if separator == " " else text.split(separator)
     return list(dict.fromkeys(name for item in items if not is_missing(item) and (name := as_name(item))))
 
 

@@ -50,7 +50,7 @@ DATE_PATTERNS = (
     ),
 )
 # Signs that separate the values of lists written as text.
-SEPARATORS = (";", "|", ",", "\t")
+SEPARATORS = (";", "|", ",", "\t", "\n")
 # Number of cells from which the kind of a column is detected.
 _SAMPLE = 1000
 # Share of the cells that must be of a kind; the others count as errors in the data.
@@ -59,6 +59,8 @@ _MIN_SHARE = 0.95
 _ENOUGH = 20
 # Share of distinct values from which a column is nearly unique.
 _UNIQUE = 0.9
+# Share of texts with spaces from which signs that stand alone separate their words.
+_MANY_SIGNS = 0.2
 # Mean number of words up to which texts are short.
 _SHORT = 20
 
@@ -239,15 +241,15 @@ def date_pattern(cells: Cells) -> str | None:
 def find_separator(cells: Cells) -> str | None:
     """Detect the separator of cells that are lists written as text; None if there is none.
 
-    Semicolons, bars, commas and tabs always separate. Spaces do only if there are fewer distinct words than distinct
-    cells, or if words are written with hyphens, as tags are.
+    Semicolons, bars, commas, tabs and line ends always separate. Spaces do only if there are fewer distinct words than
+    distinct cells, or if words are written with hyphens, as tags are.
 
     Examples
     --------
     >>> find_separator(["a;b", "b"]), find_separator(["oven cooking-time", "eggs"]), find_separator(["login issue"])
     (';', ' ', None)
     """
-    texts = [text for text in as_texts(cells) if text.strip() and parse_list(text) is None]
+    texts = [text.strip() for text in as_texts(cells) if text.strip() and parse_list(text) is None]
     if not texts:
         return None
     with_separator = {one: sum(one in text for text in texts) for one in SEPARATORS}
@@ -256,7 +258,10 @@ def find_separator(cells: Cells) -> str | None:
         return best
     wholes = {" ".join(text.split()) for text in texts}
     words = {word for text in wholes for word in text.split()}
-    if not any(" " in text for text in wholes):
+    spaced = [text for text in wholes if " " in text]
+    # Signs that stand alone between words separate them, and not the spaces: `oven / door`.
+    has_signs = [any(not any(map(str.isalnum, word)) for word in text.split()) for text in spaced]
+    if not spaced or sum(has_signs) > _MANY_SIGNS * len(spaced):
         return None
     are_joined = any("-" in word.strip("-") or "_" in word.strip("_") for word in words)
     return " " if len(words) < len(wholes) or are_joined else None

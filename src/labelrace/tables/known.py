@@ -157,7 +157,8 @@ class Known:
             found, likely, chosen = self._own_chosen(rows)
         if wanted.precision is not None:
             least = suggestions.least_confidence(self.state.suggestions, wanted.precision)
-            chosen &= suggestions.confidence(self.state.suggestions, likely, found.tags, self.surplus) >= least
+            given = self.state.suggestions, likely, found.tags, self.surplus, np.diff(rows.matrix.indptr)
+            chosen &= suggestions.confidence(*given) >= least
         chosen &= (found.tags >= 0) & (likely >= wanted.min_probability) & self._is_known(rows)[:, None]
         return found, likely, chosen
 
@@ -267,6 +268,7 @@ class Known:
             self.tag_rows,
             tuple(self.tags),
             self.rule,
+            np.diff(rows.matrix.indptr),
         )
         return self.state._replace(suggestions=observed)
 

@@ -4,6 +4,8 @@ What is known is a value (`labelrace.tables.known.Known`): a batch makes a new o
 nothing can fail any more.
 
 1. The kinds of the columns are looked at again as long as few rows are known (`labelrace.tables.first_rows`).
+   The first 2,000 rows of a tagger are learned 100 at a time: so most of them are tested, and it is known from a small
+   table, too, how names count and how far suggestions can be trusted. The steps below are done for each part.
 2. The table becomes a matrix, in which new words get columns (`labelrace.tables.features`).
 3. Rows that were learned before with the same tags are left out (`labelrace.tables.known_rows`).
 4. What is known so far predicts the rows that are new: that tells how names count, and how far suggestions can be
@@ -14,11 +16,15 @@ nothing can fail any more.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from labelrace.tables import first_rows, known_rows, merge, trial
-from labelrace.tables.features import Rows, Update
+from labelrace.tables.features import FeatureState, Rows, Update
 from labelrace.tables.known import Known, Wanted
 from labelrace.tables.known_rows import Met
 from labelrace.tables.read import Table
@@ -27,6 +33,10 @@ from labelrace.tables.tag_details import read_details
 
 if TYPE_CHECKING:
     from labelrace.tables.tagger import Tagger
+
+
+# So many rows of a tagger are learned in parts of so many.
+_FIRST, _PART = 2000, 100
 
 
 class Lesson(NamedTuple):
@@ -58,14 +68,62 @@ def learn(
         As `Tagger.tagged_batches` yields them.
     test_with : Wanted, default=None
         Which suggestions are tested as predictions; None to predict nothing. Predictions are empty sets then, and for
-        the first batch.
+        the first rows.
     """
-    predicted = [set[str]() for _ in tags]
     if not tags or (known is None and not any(tags)):
-        return Lesson(known, predicted, [], None)
+        return Lesson(known, [set() for _ in tags], [], None)
+    detected = None
     if known is not None:
         known = first_rows.revise(tagger, known, table)
-    update = (known.features if known else tagger.new_features()).update(trial.to_read(known), table)
+    else:
+        # All rows tell the kinds of the columns, not only those of the first part.
+        detected = tagger.new_features().detect_columns(table)
+    lessons = list[Lesson]()
+    for start, end in _parts(known.state.n_rows if known else 0, table.n_rows):
+        part = table.slice(start, end)
+        lesson = _learn_part(tagger, known, part, tags[start:end], separator, test_with, detected)
+        lessons.append(lesson._replace(rows=[start + row for row in lesson.rows]))
+        known = lesson.known
+    return lessons[0] if len(lessons) == 1 else _joined(lessons)
+
+
+def _parts(n_known: int, n_rows: int) -> list[tuple[int, int]]:
+    """Cut a batch into what is learned at once."""
+    n_first = min(n_rows, max(0, _FIRST - n_known))
+    cuts = [*range(0, n_first, _PART), *([n_first] if n_first < n_rows else []), n_rows]
+    return list(pairwise(cuts))
+
+
+def _joined(lessons: Sequence[Lesson]) -> Lesson:
+    """Return what the parts of a batch have led to."""
+    met = [lesson.met for lesson in lessons if lesson.met is not None]
+    return Lesson(
+        lessons[-1].known,
+        [tags for lesson in lessons for tags in lesson.predicted],
+        [row for lesson in lessons for row in lesson.rows],
+        Met(
+            met[-1].rows,
+            np.concatenate([one.is_known for one in met]),
+            np.concatenate([one.is_correction for one in met]),
+        ),
+    )
+
+
+def _learn_part(
+    tagger: Tagger,
+    known: Known | None,
+    table: Table,
+    tags: TagSets,
+    separator: str | None,
+    test_with: Wanted | None,
+    detected: FeatureState | None,
+) -> Lesson:
+    """Learn rows that are read at once; ``detected`` are the kinds of the columns, if nothing is known."""
+    predicted = [set[str]() for _ in tags]
+    if known is None and not any(tags):
+        return Lesson(None, predicted, [], None)
+    before = trial.to_read(known) if known else detected
+    update = (known.features if known else tagger.new_features()).update(before, table)
     state = known.state if known else TaggerState(update.state, separator)
     if known is None:
         state = state.add_tags(read_details(tagger.vocabulary or ()))

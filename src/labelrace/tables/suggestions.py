@@ -13,9 +13,10 @@ that mislead are turned off.
 
 *Precision.* How often a tag is right differs from tag to tag, whatever the probability. So each tag has a surplus: how
 much more often it was right than its probabilities said, as far as its rows can tell. And it differs from row to row: a
-tag is right less often where others are likely, too. So the *confidence* of a suggestion is a logistic regression on
-three numbers, with weights common to all tags and learned online: 1, the log odds moved by the surplus, and ``log(1 +
-m)``, where ``m`` is the sum of the probabilities of the row's other candidates. The confidences of recent suggestions
+tag is right less often where others are likely, too, and in long rows, where more words are there by chance. So the
+*confidence* of a suggestion is a logistic regression on four numbers, with weights common to all tags and learned
+online: 1, the log odds moved by the surplus, ``log(1 + m)``, where ``m`` is the sum of the probabilities of the row's
+other candidates, and the logarithm of how many features the row has. The confidences of recent suggestions
 are counted, and a precision that is asked for is kept by giving only those from a confidence on, so that the mean of
 their confidences is that precision. (Counts of right suggestions say the same with more noise, and lag behind a tagger
 that still gets better.)
@@ -51,7 +52,9 @@ _N_BINS, _FEWEST, _EXPECTED = 100, 20.0, 1000.0
 _SHRINKAGE, _MOST_VARIANCE, _LEAST_LIKELY = 5.0, 15.0, 0.1
 _SURE = 1e-4
 # What the weights of confidences count for at the start, and probabilities from which they are learned.
-_FIRST_INFORMATION, _LEAST_TRUSTED = 10.0, 0.3
+_FIRST_INFORMATION, _LEAST_TRUSTED = 1.0, 0.3
+# Features of a row of usual length.
+_USUAL_LENGTH = 50.0
 # Share of the F1 of the model's label sets that those with names must have: the difference is mostly chance.
 _NEARLY = 0.99
 # A candidate that is none.
@@ -69,8 +72,8 @@ class Suggestions(NamedTuple):
     # Suggestions by their confidence, those that were right, and sums of their confidence.
     confidences: Annotated[FloatArray, f"3 {_N_BINS}"] = np.zeros((3, _N_BINS))
     best: Annotated[FloatArray, str(_N_BINS)] = np.zeros(_N_BINS)  # rows by their most confident suggestion
-    trust: Annotated[FloatArray, "3"] = np.array([0.0, 1.0, 0.0])  # weights of the log odds of confidences
-    information: Annotated[FloatArray, "3 3"] = _FIRST_INFORMATION * np.eye(3)  # how well these weights are known
+    trust: Annotated[FloatArray, "4"] = np.array([0.0, 1.0, 0.0, 0.0])  # weights of the log odds of confidences
+    information: Annotated[FloatArray, "4 4"] = _FIRST_INFORMATION * np.eye(4)  # how well these weights are known
     surplus: Mapping[str, tuple[float, float]] = {}  # by tag: how much more often it was right, and the variance
 
     @property
@@ -166,6 +169,7 @@ def observe(
     tag_rows: FloatArray,
     names: Sequence[str],
     chosen_by: Rule,
+    n_features: IntArray,
 ) -> Suggestions:
     """Take in how rows are predicted before they are learned.
 
@@ -185,6 +189,8 @@ def observe(
         The tags.
     chosen_by : Rule
         That of the state.
+    n_features : (n,) array
+        How many features the rows have.
     """
     n, n_present = len(true), np.array([len(tags) for tags in true], dtype=float)
     state = _learn_names(state, likely, matches, true, tag_rows)
@@ -198,7 +204,7 @@ def observe(
     chosen_by = chosen_by if state.scores.rows else rule(counted, chosen_by.aim)
     f1 = monitoring.example_f1(choose(chosen_by, found), labels == 1, n_present.astype(np.intp))
     sums = 0.5 ** (n / _HALF_LIFE) * state.f1 + np.array([own_f1.sum(), f1.sum()])
-    return _count_confidences(counted._replace(f1=sums), chosen_by, found, labels, names)
+    return _count_confidences(counted._replace(f1=sums), chosen_by, found, labels, names, n_features)
 
 
 def _learn_names(
@@ -253,28 +259,31 @@ def surplus_of(state: Suggestions, names: Sequence[str]) -> FloatArray:
     return np.array([more / (variance + _SHRINKAGE) for more, variance in pairs], dtype=float)
 
 
-def confidence(state: Suggestions, likely: FloatArray, tags: IntArray, surplus: FloatArray) -> FloatArray:
-    """Compute the confidence of suggestions; ``surplus`` is that of all tags."""
-    return _sure(state, _grounds(likely, tags, surplus), tags)
+def confidence(
+    state: Suggestions, likely: FloatArray, tags: IntArray, surplus: FloatArray, n_features: IntArray
+) -> FloatArray:
+    """Compute the confidence of suggestions; ``surplus`` is that of all tags, ``n_features`` those of the rows."""
+    return _sure(state, _grounds(likely, tags, surplus, n_features), tags)
 
 
 def _sure(state: Suggestions, grounds: FloatArray, tags: IntArray) -> FloatArray:
     return np.where(tags >= 0, expit(grounds @ state.trust), 0.0)
 
 
-def _grounds(likely: FloatArray, tags: IntArray, surplus: FloatArray) -> FloatArray:
-    """Compute what confidences depend on, (n, c, 3): 1, the moved log odds, and how likely the row's other tags are."""
+def _grounds(likely: FloatArray, tags: IntArray, surplus: FloatArray, n_features: IntArray) -> FloatArray:
+    """Compute what confidences depend on, (n, c, 4): 1, the moved log odds, the row's other tags, and its length."""
     odds = logit(np.clip(likely, _SURE, 1.0 - _SURE)) + np.append(surplus, 0.0)[tags]
     given = np.where(tags >= 0, np.clip(likely, 0.0, 1.0), 0.0)
     others = np.log1p(np.maximum(given.sum(axis=1, keepdims=True) - given, 0.0))
-    return np.stack([np.ones_like(odds), odds, others], axis=2)
+    length = np.broadcast_to(np.log((1.0 + n_features) / _USUAL_LENGTH)[:, None], odds.shape)
+    return np.stack([np.ones_like(odds), odds, others, length], axis=2)
 
 
 def _learn_trust(state: Suggestions, grounds: FloatArray, is_right: BoolArray, n_rows: int) -> Suggestions:
     """Take one step of Newton's method on a batch, with the information of the batches before, which fades."""
     expected = expit(grounds @ state.trust)
     keep = 0.5 ** (n_rows / _HALF_LIFE)
-    first = _FIRST_INFORMATION * np.eye(3)
+    first = _FIRST_INFORMATION * np.eye(len(state.trust))
     before = first + keep * (state.information - first)
     information = before + (grounds * (expected * (1.0 - expected))[:, None]).T @ grounds
     step = np.linalg.solve(information, grounds.T @ (is_right - expected))
@@ -282,12 +291,17 @@ def _learn_trust(state: Suggestions, grounds: FloatArray, is_right: BoolArray, n
 
 
 def _count_confidences(
-    state: Suggestions, chosen_by: Rule, found: Candidates, labels: FloatArray, names: Sequence[str]
+    state: Suggestions,
+    chosen_by: Rule,
+    found: Candidates,
+    labels: FloatArray,
+    names: Sequence[str],
+    n_features: IntArray,
 ) -> Suggestions:
     """Count suggestions by their confidence, and how much more often tags were right than was to be expected."""
     likely = probabilities(state, chosen_by, found)
     of_tags, is_right = surplus_of(state, names), labels == 1
-    grounds = _grounds(likely, found.tags, of_tags)
+    grounds = _grounds(likely, found.tags, of_tags, n_features)
     sure = _sure(state, grounds, found.tags)
     bins = np.minimum((sure * _N_BINS).astype(np.intp), _N_BINS - 1)
     # Only what would be given without a precision is counted: sure tags are not to make up for others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
 from collections import Counter
@@ -13,7 +14,9 @@ from labelrace.tables.state import TaggerState, TagSets
 
 # Share of rows from which it is said that tags hold signs that usually separate them.
 _MANY_JOINT = 0.2
-_BETWEEN = (*SEPARATORS, " / ", " + ", " & ")
+_BETWEEN = (*SEPARATORS, " / ", " + ", " & ", " - ")
+# Signs between words, as other separators are; words with hyphens and points are one.
+_SIGNS = re.compile(r"(?<=\w)\s*([^\w\s.'-]+)\s*(?=\w)")
 # Tags that mean that there is none.
 _NOTHING = frozenset(("-", "--", "?", "n/a", "na", "nan", "none", "null", "nil", "unknown", "#n/a"))
 # Tagged rows from which it is said that tags are mostly unique, or those of one column of 0 and 1.
@@ -31,9 +34,11 @@ def doubts(tags: TagSets, known: Iterable[str] = ()) -> dict[str, str]:
     """
     tagged = [row for row in tags if row]
     counts, found = Counter(tag for row in tagged for tag in sorted(row)), dict[str, str]()
-    for sign in _BETWEEN:
+    for sign in _joints(counts):
         if sum(n for tag, n in counts.items() if sign in tag) > _MANY_JOINT * len(tagged):
-            found[f"separator {sign}"] = f"Many tags hold {sign!r}: give the separator if it separates tags."
+            found[f"separator {sign}"] = (
+                f"Many tags hold {sign!r}: give the separator (--separator) if it separates tags."
+            )
     if nothing := [tag for tag in counts if tag.lower() in _NOTHING]:
         found["nothing"] = (
             f"The tag {nothing[0]!r} looks like a missing value, but is learned as a tag: leave such cells empty if it "
@@ -53,6 +58,21 @@ def doubts(tags: TagSets, known: Iterable[str] = ()) -> dict[str, str]:
         some = quoted_list([tag[:40] for tag in counts], 3)
         found["unique"] = f"Most tags are in one row only ({some}): is it the right column?"
     return found
+
+
+def _joints(tags: Iterable[str]) -> list[str]:
+    """Return what may separate tags: signs that usually do, and those that join few words to many tags."""
+    joined = dict[str, list[str]]()
+    for tag in tags:
+        for sign in set(_SIGNS.findall(tag)):
+            joined.setdefault(sign, []).append(tag)
+    others = [
+        sign
+        for sign, held in joined.items()
+        if not any(sign in usual for usual in _BETWEEN if any(usual in tag for tag in held))
+        and len({part.strip() for tag in held for part in tag.split(sign)}) < len(held)
+    ]
+    return [*_BETWEEN, *sorted(others)]
 
 
 def say_doubts(said: set[str], tags: TagSets, before: TaggerState | None) -> None:

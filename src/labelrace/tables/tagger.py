@@ -51,7 +51,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. Or a list of columns of
         0 and 1, one for each tag. None if tags are always given as `y`.
     separator : str, default=None
-        The separator of tags in a text. By default it is detected: ``;``, ``|``, ``,`` or spaces.
+        The separator of tags in a text. By default it is detected: ``;``, ``|``, ``,``, line ends or spaces.
     untagged : {"unknown", "none"}, default="unknown"
         Whether a row without tags has not been tagged yet and is not learned, or no tag applies to it, which is
         learned. A row of 0 in all columns of tags has none, either way. Batches before the first tag are not learned.
@@ -75,7 +75,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         with other tags they are learned as corrections, and not tested. A row is known by its identifier and its texts,
         or by all its cells if it has one of both. See `n_known_` and `n_corrections_`.
     batch_size : int, default=500
-        Number of rows that are learned at once; larger tables are split.
+        Number of rows that are learned at once; larger tables are split. Of the first 2,000 rows, 100 are learned at
+        once at most, so that most of them are tested.
     random_state : int, default=None
         Seed of the model.
 
@@ -184,7 +185,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Returns
         -------
         list of sets of tags
-            The predictions; empty sets for the rows of the first batch.
+            The predictions; empty sets for the rows of the first batch, or for the first 100 of them.
         """
         predicted = list[set[str]]()
         for batch in self.tagged_batches(X, y):
@@ -458,11 +459,11 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Examples
         --------
         >>> from labelrace.streams.demo import demo_tickets
-        >>> rows = demo_tickets(900)
-        >>> start = Tagger("tags", random_state=0).partial_fit(rows[:300])
-        >>> replica = start.emptied().partial_fit(rows[300:600])
-        >>> start.partial_fit(rows[600:]).merge(replica).n_rows_
-        900
+        >>> rows = demo_tickets(1500)
+        >>> start = Tagger("tags", random_state=0).partial_fit(rows[:500])
+        >>> replica = start.emptied().partial_fit(rows[500:1000])
+        >>> start.partial_fit(rows[1000:]).merge(replica).n_rows_
+        1500
         """
         copied = copy.copy(self)
         copied._known = merge.emptied(self._checked_known())

@@ -12,7 +12,7 @@ import io
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -31,7 +31,8 @@ PROBABILITIES, REVIEW = "probabilities", "review"
 """The columns that are written beside tags."""
 
 _OWN = "predicted_"
-WRITTEN = frozenset((PROBABILITIES, REVIEW, _OWN + PROBABILITIES, _OWN + REVIEW))
+_PLAIN, _PREFIXED = (PROBABILITIES, REVIEW), (_OWN + PROBABILITIES, _OWN + REVIEW)
+WRITTEN = frozenset((*_PLAIN, *_PREFIXED))
 """All names that these columns may have."""
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
@@ -47,9 +48,8 @@ Write: TypeAlias = Callable[[Table], None]
 
 
 def written_names(known: Sequence[str]) -> tuple[str, str]:
-    """Return the names of the columns beside tags; with a prefix if a tagger has learned columns that are called so."""
-    first, second = (_OWN + name if name in known else name for name in (PROBABILITIES, REVIEW))
-    return first, second
+    """Return the names of the columns beside tags; with a prefix if a tagger has learned a column that is called so."""
+    return _PREFIXED if {PROBABILITIES, REVIEW}.intersection(known) else _PLAIN
 
 
 def with_columns(table: Table, columns: Mapping[str, list[Any]]) -> Table:
@@ -67,18 +67,38 @@ def with_columns(table: Table, columns: Mapping[str, list[Any]]) -> Table:
 
 def is_waiting(table: Table) -> list[bool] | None:
     """Tell which rows wait for review; None if the table is none that was written beside suggestions."""
-    for probabilities, review in ((PROBABILITIES, REVIEW), (_OWN + PROBABILITIES, _OWN + REVIEW)):
-        if probabilities in table.columns and review in table.columns:
-            cells = table.columns[review]
-            texts = [as_text(cell).strip().lower() if cell is not None else "" for cell in cells]
-            if all(text in _TRUTHS for text in texts):
-                return [_TRUTHS[text] for text in texts]
-    return None
+    names = _names_in(table)
+    return None if names is None else [_TRUTHS[text] for text in _texts(table.columns[names[1]])]
 
 
 def without_written(table: Table) -> Table:
     """Return a table without the columns that were written beside suggestions."""
-    return table if is_waiting(table) is None else table.drop((PROBABILITIES, REVIEW))
+    return table.drop(_names_in(table) or ())
+
+
+def probabilities_in(table: Table) -> list[list[float]] | None:
+    """Return the probabilities that were written beside the tags of each row; None if there are none."""
+    names = _names_in(table)
+    if names is None:
+        return None
+    cells = table.columns[names[0]]
+    listed = (cell if isinstance(cell, list) else _texts([cell])[0].split(";") for cell in cells)
+    try:
+        return [[float(one) for one in row if one != ""] for row in listed]
+    except (TypeError, ValueError):
+        return None
+
+
+def _names_in(table: Table) -> tuple[str, str] | None:
+    """Return what the columns are called that were written beside suggestions; None if the table has none."""
+    for names in (_PREFIXED, _PLAIN):
+        if table.columns.keys() >= set(names) and _TRUTHS.keys() >= set(_texts(table.columns[names[1]])):
+            return names
+    return None
+
+
+def _texts(cells: Iterable[Any]) -> list[str]:
+    return ["" if cell is None else as_text(cell).strip().lower() for cell in cells]
 
 
 # --- Formats ----------------------------------------------------------------------------------------------------------
