@@ -41,6 +41,9 @@ _BEFORE, _AT_ONCE = 5000, 500
 # The share of the rows that nobody tags, and how often memory is looked at.
 _LEFT, _LOOKS = 0.05, 10
 _WAIT_SECONDS = 120.0
+# More than a service answers.
+_MOST_A_SECOND = {"predict": 12_000, "learn": 6_000}
+_WITH_IDS = " rows with ids"
 _SYLLABLES = ["".join(pair) for pair in itertools.product("bdfgklmnprst", "aeiou")]
 _N_COMMON, _N_RARE = 200, 20_000
 
@@ -169,29 +172,27 @@ def _learn_before(port: int) -> None:
 def ratios(service: int, bare: int, rounds: int, seconds: float) -> None:
     """Print the median over rounds of the service's requests a second as a share of the bare endpoint's."""
     _learn_before(service)
-    ids, fresh = itertools.count(), tickets(seed=2)
-    plain = [_without_tags(row) for row in tickets(2000, seed=3)]
-    asked = [post("/v1/predict", [row]) for row in plain]
-    made: dict[str, Callable[[], Iterator[bytes]]] = {
-        "predict": lambda: itertools.cycle(asked),
-        "predict rows with ids": lambda: (
-            post("/v1/predict", [{"id": f"P{next(ids)}", **row}]) for row in itertools.cycle(plain)
-        ),
-        "learn": lambda: (post("/v1/learn", [row]) for row in fresh),
-        "learn rows with ids": lambda: (post("/v1/learn", [{"id": f"L{next(ids)}", **row}]) for row in fresh),
+    ids, rows = itertools.count(), tickets(seed=2)
+    shares: dict[str, list[float]] = {
+        f"{kind}{which}": [] for kind in ("predict", "learn") for which in ("", _WITH_IDS)
     }
-    shares: dict[str, list[float]] = {name: [] for name in made}
-    rates: dict[str, list[float]] = {name: [] for name in ("bare: predict", "bare: learn", *made)}
+    rates: dict[str, list[float]] = {name: [] for name in ("bare: predict", "bare: learn", *shares)}
     for number in range(rounds + 1):
-        for name, requests in made.items():
-            kind = "bare: " + name.partition(" ")[0]
-            # The same number of requests is made in the same way, one by one, for both.
-            [theirs] = drive(bare, [Load(N_CLIENTS, requests())], seconds / 2)
-            [ours] = drive(service, [Load(N_CLIENTS, requests())], seconds)
+        for name in shares:
+            kind = name.split()[0]
+            # Made before the time runs; rows that were learned before would not be learned again.
+            made = [dict(row) for row in itertools.islice(rows, max(N_CLIENTS, int(_MOST_A_SECOND[kind] * seconds)))]
+            if kind == "predict":
+                made = [_without_tags(row) for row in made]
+            if name.endswith(_WITH_IDS):
+                made = [{"id": f"R{next(ids)}", **row} for row in made]
+            requests = [post(f"/v1/{kind}", [row]) for row in made]
+            [theirs] = drive(bare, [Load(N_CLIENTS, itertools.cycle(requests))], seconds / 2)
+            [ours] = drive(service, [Load(N_CLIENTS, iter(requests))], seconds)
             if number:  # The first round is a warm-up.
                 shares[name].append(ours.rate / theirs.rate)
                 rates[name].append(ours.rate)
-                rates[kind].append(theirs.rate)
+                rates[f"bare: {kind}"].append(theirs.rate)
     print(f"{N_CLIENTS} clients, single rows, {N_TAGS} tags; medians of {rounds} rounds of {seconds:g} seconds")
     for name, found in rates.items():
         print(f"{name:<24}{statistics.median(found):>8,.0f} requests a second", end="")

@@ -281,8 +281,10 @@ def moved(array: Any, source: IntArray, axis: int = 0, fill: float = 0.0, *, is_
 def _padded(array: Any, size: int, axis: int, fill: float) -> Any:
     if not isinstance(array, np.ndarray) and axis == 0:
         return array.grown(size)
-    widths = [(0, size - length if number == axis else 0) for number, length in enumerate(array.shape)]
-    padded = np.pad(np.asarray(array), widths, constant_values=fill)
+    known, before = np.asarray(array), (slice(None),) * axis
+    # By hand, as models grow in most batches of texts, and np.pad takes longer than the rest.
+    padded = np.full((*known.shape[:axis], size, *known.shape[axis + 1 :]), fill, dtype=known.dtype)
+    padded[(*before, slice(known.shape[axis]))] = known
     return padded if isinstance(array, np.ndarray) else type(array).taking(padded)
 
 
