@@ -47,7 +47,7 @@ def asking(
     at_once: Annotated[int, typer.Option(min=1, help="Rows that are asked for at once.")] = 20,
     asked: Annotated[int, typer.Option(min=1, help="Rows that are asked for altogether.")] = 400,
 ) -> None:
-    """Compare what is learned from the rows that the service asks for with what is learned from random ones.
+    """Ask for the most useful rows, or for random ones.
 
     [dim]Example:[/dim] python -m benchmarks asking cooking.csv.gz --asked 1600
     """

@@ -81,7 +81,7 @@ def load(
 # --- Rows and processes -----------------------------------------------------------------------------------------------
 
 
-def tickets(n_rows: int | None = None, n_tags: int = N_TAGS, seed: int = 0) -> Iterator[Row]:
+def tickets(n_rows: int | None = None, seed: int = 0, n_rare: int = 0) -> Iterator[Row]:
     """Generate rows of text such as those of the demo: words of their tags among common ones, and a rare one.
 
     Examples
@@ -91,13 +91,14 @@ def tickets(n_rows: int | None = None, n_tags: int = N_TAGS, seed: int = 0) -> I
     (['subject', 'body', 'tags'], 16)
     """
     draw, words = random.Random(seed), random.Random(0)
-    of_tags = [["".join(words.choices(_SYLLABLES, k=3)) for _ in range(10)] for _ in range(n_tags)]
+    of_tags = [["".join(words.choices(_SYLLABLES, k=3)) for _ in range(10)] for _ in range(N_TAGS)]
     common = ["".join(words.choices(_SYLLABLES, k=2)) for _ in range(_N_COMMON)]
-    weights = [1.0 / (rank + 2.0) for rank in range(n_tags)]
+    weights = [1.0 / (rank + 2.0) for rank in range(N_TAGS)]
     for _ in itertools.count() if n_rows is None else range(n_rows):
-        tags = list(dict.fromkeys(draw.choices(range(n_tags), weights, k=draw.randint(1, 3))))
+        tags = list(dict.fromkeys(draw.choices(range(N_TAGS), weights, k=draw.randint(1, 3))))
         said = [draw.choice(of_tags[tag]) for tag in tags for _ in range(2)]
-        body = [*said, f"{draw.randrange(_N_RARE):x}", *draw.choices(common, k=15 - len(said))]
+        rare = [f"{draw.randrange(n_rare):x}"] if n_rare else []
+        body = [*said, *rare, *draw.choices(common, k=16 - len(said) - len(rare))]
         draw.shuffle(body)
         subject = f"{draw.choice(of_tags[tags[0]])} {draw.choice(common)}"
         yield {"subject": subject, "body": " ".join(body), "tags": [f"tag {tag}" for tag in tags]}
@@ -246,7 +247,7 @@ def many_rows(command: Sequence[str], where: Sequence[str], n_rows: int) -> None
     with _started(command) as service:
         _learn_before(service.port)
         part, began = max(1, n_rows // _LOOKS), time.monotonic()
-        rows, draw = tickets(seed=2), random.Random(0)
+        rows, draw = tickets(seed=2, n_rare=_N_RARE), random.Random(0)
         for done in range(0, n_rows, part):
             drive(service.port, [Load(1, _visits(rows, draw, done, min(part, n_rows - done)))])
             took = time.monotonic() - began
@@ -272,7 +273,7 @@ def _visits(rows: Iterator[Row], draw: random.Random, first: int, n_rows: int) -
 
 def _print_requests(port: int) -> None:
     """Print how long requests take that look at what there is."""
-    word = next(tickets(1, seed=2))["body"].split()[0]
+    word = next(tickets(1, seed=2, n_rare=_N_RARE))["body"].split()[0]
     paths = ["/v1/status", "/v1/quality", "/v1/tags", f"/v1/tags/{quote('tag 1')}", "/metrics"]
     paths += [f"/v1/rows?order={order}" for order in ("newest", "oldest", "review", "useful")]
     paths += [f"/v1/rows?state=all&order={order}" for order in ("newest", "useful")]
