@@ -1,7 +1,7 @@
 """Many rows, many machines: the same models on Dask.
 
 `fit` learns a model or a tagger in shares on a cluster, `predict` predicts many rows there, and `evaluate` runs many
-models on many datasets. They need the extra ``dask`` (``pip install 'labelrace[dask]'``). See docs/scale.md.
+models on many datasets. They need the extra ``dask`` (``pip install 'labelrace[dask]'``). See docs/guide/scale.md.
 """
 
 from __future__ import annotations

@@ -443,7 +443,7 @@ class HashedRACEClassifier(RLSClassifier):
 
     Codes of labels by hashing, linear learners of the codes, a least-squares decoder whose best labels are found
     without scoring all of them, and a hash table that corrects their scores. What `LabelRaceClassifier` becomes where
-    its labels do not fit its memory; use this one to have it from the start. See docs/extreme.md.
+    its labels do not fit its memory; use this one to have it from the start. See docs/guide/extreme.md.
 
     Parameters
     ----------

@@ -364,13 +364,13 @@ class LabelRaceClassifier(RLSClassifier):
     for each of RACE's pseudo labels where there is no room for all; a threshold that keeps the number of predicted
     labels near that of true ones; probabilities that are what they say; and a detector that makes the model forget
     faster after a drift. New labels and features may appear, and labels may be unknown (NaN) or late. See
-    docs/default.md.
+    docs/guide/default.md.
 
     Parameters
     ----------
     max_memory : int, float or str, default="1GB"
         Memory for the weights, four bytes for each label and column in use: bytes, or a number with a unit such as
-        "500MB". Above it labels are compressed, to a state that fits it; see docs/extreme.md.
+        "500MB". Above it labels are compressed, to a state that fits it; see docs/guide/extreme.md.
     n_components : int or "auto", default="auto"
         Pseudo labels, where labels are compressed; "auto" for as many as there is memory for.
     forgetting : float or None, default=None

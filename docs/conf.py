@@ -1,0 +1,101 @@
+"""How Sphinx makes the site: `make docs`, then open ``docs/_build/html/index.html``.
+
+Pages that follow from the code (methods, commands, the HTTP API, recorded results) are written by `_ext/generated.py` before
+Sphinx reads its sources; what belongs to the whole site (``llms.txt``, the site map, redirects) by `_ext/site_files.py`
+afterwards. Nothing on a page is loaded from elsewhere: formulas are MathML, fonts those of the reader.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+# The examples and the blocks of the pages find no data of the machine that builds the site.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import labelrace  # noqa: E402
+
+project = "labelrace"
+author = "The labelrace developers"
+project_copyright = author
+version = release = labelrace.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "notfound.extension",
+    "generated",
+    "mathml",
+    "site_files",
+]
+exclude_patterns = ["_build", "gallery_sources", "**/GALLERY_HEADER.rst"]
+root_doc = "index"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = True
+numpydoc_class_members_toctree = False
+numpydoc_show_inherited_class_members = True
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery_sources",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "plot_gallery": True,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 5,
+    "reset_modules": ("matplotlib",),
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": None,
+    "show_signature": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "labelrace"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+# Where the site stands: for the site map and the links of llms.txt.
+html_baseurl = os.environ.get("LABELRACE_SITE", "")
+html_theme_options = {
+    "logo": {"text": "labelrace"},
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+notfound_urls_prefix = None
+# Pages that stood elsewhere: the old place leads to the new one.
+site_redirects = {
+    "architecture": "project/architecture",
+    "default": "guide/default",
+    "extreme": "guide/extreme",
+    "methods": "methods/index",
+    "reliability": "guide/reliability",
+    "scale": "guide/scale",
+    "search": "guide/search",
+    "service": "guide/service",
+    "tags": "guide/tags",
+}
