@@ -153,9 +153,8 @@ def _ask_for(service: Service, precision: float) -> None:
     """Have all processes suggest only tags that are right so often, unless they do already."""
     from labelrace.serve.lessons import Lesson
 
-    with service.database.reading() as connection:
-        wanted = service.exact(connection).tagger.precision
-    if wanted != precision:
+    service.catch_up(None)
+    if service.folded.tagger.precision != precision:
         [answer] = service.teach([Lesson("set", {"parameters": {"precision": precision}})])
         if isinstance(answer, Problem):
             raise answer
