@@ -187,6 +187,8 @@ def _check_place(data: Path | None, database: str | None) -> None:
         raise ValueError(
             "--data must be the folder of the journal, or --database the URL of its database, got neither."
         )
+    if data is not None and database is not None:
+        raise ValueError("--data and --database must not be given together: the journal is in one of them.")
     if data is not None and data.exists() and not data.is_dir():
         raise ValueError(f"--data must be a folder, got the file {data}: name another.")
 
