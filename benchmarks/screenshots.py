@@ -26,7 +26,7 @@ _HEIGHTS = {"inbox": 760, "service-quality": 920}
 
 
 def screenshots(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path("docs/images")) -> None:
-    """Take the pictures of docs/guide/service.md: its inbox, and its page of quality."""
+    """Take the pictures of docs/guide/service.md."""
     from playwright.sync_api import sync_playwright
 
     from labelrace.serve.demo import free_port, running

@@ -99,6 +99,17 @@ def test_events_until_ctrl_c(start, tmp_path_factory, options):
         assert f"{word}: tagged" in ended.out.splitlines()
 
 
+def test_all_numbers_of_a_large_service_fit_into_80_columns():
+    names = "rows", "position", "tags", "waiting", "corrections"
+    status = dict(zip(names, (1_234_567, 2_345_678, 9_876, 100_000, 34_567), strict=True))
+    shares = dict(zip(("example_f1", "precision", "recall", "agreement"), (0.81, 0.82, 0.73, 0.54), strict=True))
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(View(Known("http://host", status, {"recent": shares}, [])).picture())
+    text = console.export_text().split()
+    assert {*(f"{number:,}" for number in status.values()), *map(str, shares.values())} <= {*text}
+    assert {"learned", "position", "tags", "waiting", "corrected", "F1", "precision", "recall", "suggested"} <= {*text}
+
+
 def test_the_picture_cannot_control_the_terminal():
     tag = {"tag": HOSTILE, "rows": 3, "f1": None, "recent_f1": 0.5, "trend": "rising"}
     quality = {"recent": {"example_f1": 0.5}, "windows": [{"example_f1": 0.1 * n} for n in range(60)], "marks": []}

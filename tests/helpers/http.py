@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ from starlette.testclient import TestClient
 from labelrace.serve.api import make_app
 from labelrace.serve.guards import ServerOptions
 from labelrace.serve.lessons import Limits
+from labelrace.serve.logs import CONFIG
 from labelrace.serve.problems import Problem
 from labelrace.serve.server import bind, make_server
 from labelrace.serve.tokens import Tokens
@@ -93,6 +95,9 @@ def listening(service, lines=(), **options):
     """Yield the port of a server that runs in a thread, which is stopped in order afterwards."""
     given = ServerOptions(port=0, tokens=Tokens(lines), **options)
     listener = bind(given)
+    # A server sets up the logs of its process, which goes on with other tests.
+    loggers = [logging.getLogger(name) for name in CONFIG["loggers"]]
+    before = [(list(logger.handlers), logger.level, logger.propagate) for logger in loggers]
     server = make_server(service, given)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -104,6 +109,8 @@ def listening(service, lines=(), **options):
         server.should_exit = True
         thread.join(30)
         listener.close()
+        for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
+            logger.handlers, logger.level, logger.propagate = handlers, level, propagate
     assert not thread.is_alive()
 
 

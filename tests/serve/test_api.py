@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from helpers.http import JSON, FakeService, asking, is_problem
@@ -143,6 +145,26 @@ def test_metrics_are_those_of_prometheus(client):
     assert "secret-id" not in text
     for name in ("lag", "waiting", "snapshot_position", "queue_teach_rows", "ready"):
         assert f"\nlabelrace_{name} " in text
+
+
+def test_predictions_do_not_wait_for_those_that_are_explained():
+    explaining, go_on = threading.Event(), threading.Event()
+
+    class Slow(FakeService):
+        def predict(self, requests):
+            if any(request.explain for request in requests):
+                explaining.set()
+                assert go_on.wait(10)
+            return super().predict(requests)
+
+    with asking(Slow()) as client, ThreadPoolExecutor(1) as pool:
+        body = {"rows": [{"title": "Oven"}]}
+        explained = pool.submit(client.post, "/v1/predict", json=body | {"explain": True})
+        assert explaining.wait(10)
+        assert client.post("/v1/predict", json=body).status_code == 200
+        assert not explained.done()
+        go_on.set()
+        assert explained.result(10).status_code == 200
 
 
 def test_health_says_why_a_service_is_not_ready():

@@ -135,6 +135,39 @@ def test_a_listener_that_is_far_behind_is_sent_away():
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("behind", [3, events._MAX_BEHIND])
+def test_a_listener_that_goes_away_is_none_any_more(behind):
+    """However much waits for it."""
+
+    async def run():
+        service, sent = FakeService(), []
+        told = events.Events(service, 10)
+        stream, is_gone = await told.stream(), asyncio.Event()
+
+        async def receive():
+            await is_gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            # The other side reads nothing until it goes away.
+            sent.append(message)
+            if message.get("body"):
+                await is_gone.wait()
+
+        answering = asyncio.create_task(stream({"type": "http"}, receive, send))
+        for number in range(behind):
+            service.tell("row", {"id": str(number)})
+        await asyncio.sleep(0)
+        assert stream._queue.qsize() == behind
+        is_gone.set()
+        await asyncio.wait_for(answering, 10)
+        assert len(told) == 0
+        assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+        told.close()
+
+    asyncio.run(run())
+
+
 def test_a_listener_is_kept_alive(monkeypatch):
     monkeypatch.setattr(events, "_HEARTBEAT_SECONDS", 0.05)
     with (

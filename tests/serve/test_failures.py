@@ -22,9 +22,9 @@ import resource
 from helpers.serving import TICKETS, feedback, predict, serving, teach, without_tags
 
 from benchmarks.kills import digest_of
-from labelrace.serve import export, maintenance, snapshots, start
+from labelrace.serve import export, journal, maintenance, snapshots, start
 from labelrace.serve.database import FILE, Database, url_of
-from labelrace.serve.follower import Options
+from labelrace.serve.follower import Follower, Options
 from labelrace.serve.lessons import Lesson, Prediction
 from labelrace.serve.problems import Problem
 from labelrace.serve.service import open_service
@@ -400,11 +400,51 @@ def test_a_follower_that_lags_tells_others_to_come_again_and_catches_up(tmp_path
         assert learn(behind, TICKETS[60:61])["position"] == 11 + n_taken
 
 
-def test_a_follower_goes_on_from_a_snapshot_where_entries_were_compacted(tmp_path):
-    # The one that is behind does not look by itself.
-    with serving(tmp_path, poll_seconds=0.01) as ahead, serving(tmp_path, poll_seconds=3600.0) as behind:
+def test_a_service_is_ready_when_it_has_learned_what_is_there(tmp_path, monkeypatch):
+    """Before that it tells how far behind it is, and refuses changes of tags without keeping others from writing."""
+    with serving(tmp_path) as ahead:
+        teach(ahead, TICKETS[:50], 5)
+        gate, learn_batch = threading.Event(), Follower._learn
+        monkeypatch.setattr(journal, "N_AT_ONCE", 4)
+        monkeypatch.setattr(Follower, "_learn", lambda self, batch: gate.wait(60) and learn_batch(self, batch))
+        with serving(tmp_path, patience_seconds=0.2) as behind:
+            until(lambda: behind.lag == 10)
+            assert behind.status()["journal_position"] == 10
+            assert behind.is_ready() == "The journal is being read."
+            monkeypatch.setattr(behind, "exact", None)
+            [answer] = behind.teach([Lesson("describe", {"tags": {"zoo": {}}})])
+            assert (answer.status, answer.detail) == (503, "10 requests wait to be learned.")
+            assert behind.folded.position == 0
+            monkeypatch.undo()
+            gate.set()
+            until(lambda: behind.is_ready() is None)
+            assert behind.folded.position == 10
+            [answer] = behind.teach([Lesson("describe", {"tags": {"zoo": {}}})])
+            assert answer["position"] == 11
+
+
+def test_a_snapshot_that_fails_does_not_end_the_writing_of_snapshots(tmp_path, monkeypatch, caplog):
+    save, failures = snapshots.save, [RuntimeError("a bug"), OSError("no room")]
+
+    def failing(*given):
+        if failures:
+            raise failures.pop()
+        return save(*given)
+
+    monkeypatch.setattr(snapshots, "save", failing)
+    with serving(tmp_path, snapshot_every=0.0) as service:
+        rows = iter(TICKETS)
+        until(lambda: teach(service, [next(rows)]) and service.snapshot_at)
+    assert caplog.text.count("No snapshot could be written") == 2
+
+
+def test_a_follower_goes_on_from_a_snapshot_where_entries_were_compacted(tmp_path, monkeypatch):
+    with serving(tmp_path, poll_seconds=0.01) as ahead, serving(tmp_path, poll_seconds=0.01) as behind:
         teach(ahead, TICKETS[:20], 5)
         teach(behind, TICKETS[20:25])
+        gate, is_held, step = threading.Event(), threading.Event(), behind._step
+        monkeypatch.setattr(behind, "_step", lambda: is_held.set() or (gate.wait(60) and step()))
+        assert is_held.wait(60)
         known = behind.folded.position
         for at in (25, 45):
             teach(ahead, TICKETS[at : at + 20], 5)
@@ -412,6 +452,7 @@ def test_a_follower_goes_on_from_a_snapshot_where_entries_were_compacted(tmp_pat
         teach(ahead, TICKETS[65:70], 5)
         assert maintenance.compact(ahead.database).position > known
         assert behind.folded.position == known
+        gate.set()
         assert learn(behind, TICKETS[70:75])["position"] == 15
         until(lambda: ahead.folded.position == behind.folded.position == 15)
         assert digest_of(ahead.folded) == digest_of(behind.folded)

@@ -55,6 +55,20 @@ def test_batches_are_read_whole_however_many_are_read_at_once(database, monkeypa
         assert journal.head(connection) == 16
 
 
+@pytest.mark.parametrize(("n_characters", "sizes"), [(0, [3, 1, 4, 2]), (350, [8, 2]), (10_000, [10])])
+def test_of_large_entries_few_are_read_at_once(database, monkeypatch, n_characters, sizes):
+    made = append(database, 3, 1, 4, 2)
+    monkeypatch.setattr(module, "MAX_CHARACTERS", n_characters)
+    journal, after = Journal(database), 0
+    with database.reading() as connection:
+        for size in sizes:
+            batches = journal.batches(connection, after)
+            assert sum(map(len, batches)) == size
+            after += size
+        assert journal.batches(connection, after) == []
+    assert list(journal.walk(0)) == made
+
+
 def test_entries_that_were_compacted_or_are_not_there_are_no_batches(database):
     append(database, 2, 2)
     journal = Journal(database)

@@ -58,6 +58,18 @@ def records_frame(records: Iterable[Any]) -> Any:
     data frame
         With the columns model and run, if the records tell these; batch, start, end, whole; a column for each measure;
         seconds to predict, learn and measure; and memory.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> from labelrace.evaluation import prequential, records_frame
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=300, n_features=5, n_labels=6, seed=0)
+    >>> frame = records_frame(prequential(labelrace.make_model("majority"), stream, batch_size=100))
+    >>> frame[["batch", "end", "example_f1"]].round(2)
+       batch  end  example_f1
+    0      1  200        0.70
+    1      2  300        0.67
     """
     plain = (one if isinstance(one, Mapping) else one.to_record() for one in records)
     tested = [one for one in plain if one["kind"] == "batch" and one.get("tested", True)]

@@ -153,9 +153,8 @@ def _ask_for(service: Service, precision: float) -> None:
     """Have all processes suggest only tags that are right so often, unless they do already."""
     from labelrace.serve.lessons import Lesson
 
-    with service.database.reading() as connection:
-        wanted = service.exact(connection).tagger.precision
-    if wanted != precision:
+    service.catch_up(None)
+    if service.folded.tagger.precision != precision:
         [answer] = service.teach([Lesson("set", {"parameters": {"precision": precision}})])
         if isinstance(answer, Problem):
             raise answer
@@ -188,6 +187,8 @@ def _check_place(data: Path | None, database: str | None) -> None:
         raise ValueError(
             "--data must be the folder of the journal, or --database the URL of its database, got neither."
         )
+    if data is not None and database is not None:
+        raise ValueError("--data and --database must not be given together: the journal is in one of them.")
     if data is not None and data.exists() and not data.is_dir():
         raise ValueError(f"--data must be a folder, got the file {data}: name another.")
 

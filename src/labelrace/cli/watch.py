@@ -132,15 +132,16 @@ class View:
             "position": f"{status.get('position', 0):,}",
             "tags": f"{status.get('tags', 0):,}",
             "waiting": f"{status.get('waiting', 0):,}",
-            "corrections": f"{status.get('corrections', 0):,}",
+            "corrected": f"{status.get('corrections', 0):,}",
             "example F1": _share(quality.get("example_f1")),
             "precision": _share(quality.get("precision")),
             "recall": _share(quality.get("recall")),
             "as suggested": _share(quality.get("agreement")),
         }
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in numbers:
-            table.add_column(name, justify="right", no_wrap=True)
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+        for name, number in numbers.items():
+            # In a narrow terminal names go on two lines, and numbers stay whole.
+            table.add_column(name, justify="right", min_width=max(map(len, (*name.split(), number))))
         table.add_row(*numbers.values())
         return table
 

@@ -98,16 +98,21 @@ def make_app(service: Service, options: ServerOptions | None = None, log: Reques
     predictions = Gatherer(
         service.predict, seconds=_PREDICT_SECONDS, rows=_PREDICT_ROWS, capacity=capacity, name="labelrace-predict"
     )
+    # A row is explained in the time in which hundreds are predicted: those who want no reasons do not wait for it.
+    explanations = Gatherer(
+        service.predict, seconds=_PREDICT_SECONDS, rows=1, capacity=capacity, name="labelrace-explain"
+    )
     lessons = Gatherer(
         service.teach, seconds=_TEACH_SECONDS, rows=_TEACH_ROWS, capacity=capacity, name="labelrace-teach"
     )
+    queues: dict[str, Gatherer[Any, Any]] = {"predict": predictions, "explain": explanations, "teach": lessons}
     events, requests = Events(service, options.max_listeners), metrics.Requests()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         events.close()
-        for gatherer in (predictions, lessons):
+        for gatherer in queues.values():
             await run_in_threadpool(gatherer.close)
         if log is not None:
             log.flush()
@@ -130,11 +135,11 @@ def make_app(service: Service, options: ServerOptions | None = None, log: Reques
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    _add_rows(app, service, predictions, lessons)
+    _add_rows(app, service, predictions, explanations, lessons)
     often.update(routes_of(app, _OFTEN))
     _add_tags(app, service, lessons)
     _add_state(app, service, events)
-    _add_watching(app, service, requests, {"predict": predictions, "teach": lessons}, events)
+    _add_watching(app, service, requests, queues, events)
     add_label_studio(app, service, predictions, lessons)
     add_api_page(app)
     add_pages(app, service)
@@ -149,6 +154,7 @@ def _add_rows(
     app: FastAPI,
     service: Service,
     predictions: Gatherer[Prediction, dict[str, Any]],
+    explanations: Gatherer[Prediction, dict[str, Any]],
     lessons: Gatherer[Lesson, dict[str, Any]],
 ) -> None:
     """Add what is asked and said of rows."""
@@ -157,7 +163,8 @@ def _add_rows(
     async def predict(request: Request) -> Response:
         """Suggest tags for rows. Rows with an id wait for their tags; rows without are only answered."""
         body = forms.fields(read_json(request.scope[BODY]), forms.Predict)
-        return Answer(await predictions(Prediction(body["rows"], body.get("explain", False)), n_rows(body)))
+        asked = Prediction(body["rows"], body.get("explain", False))
+        return Answer(await (explanations if asked.explain else predictions)(asked, n_rows(body)))
 
     @app.post("/v1/learn", tags=["rows"], **_described(forms.Learned, forms.Learn, teaches=True))
     async def learn(request: Request) -> Response:

@@ -69,8 +69,9 @@ class Events:
         if self._stop is not None:
             self._stop()
             self._stop = None
-        for queue in list(self._listeners):
-            self._end(queue)
+        for queue in self._listeners:
+            _end(queue)
+        self._listeners.clear()
 
     def _said(self, loop: asyncio.AbstractEventLoop, name: str, data: dict[str, Any]) -> None:
         """Take an event from a thread of the service."""
@@ -97,14 +98,8 @@ class Events:
             try:
                 queue.put_nowait(event)
             except asyncio.QueueFull:
-                self._end(queue)
-
-    def _end(self, queue: asyncio.Queue[bytes | None]) -> None:
-        """Have a stream end now, whatever waits in its queue."""
-        self._listeners.discard(queue)
-        while not queue.empty():
-            queue.get_nowait()
-        queue.put_nowait(None)
+                self._listeners.discard(queue)
+                _end(queue)
 
 
 class EventStream(Response):
@@ -162,8 +157,14 @@ class EventStream(Response):
     async def _wait_until_gone(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        if not self._queue.full():
-            self._queue.put_nowait(None)
+        _end(self._queue)
+
+
+def _end(queue: asyncio.Queue[bytes | None]) -> None:
+    """Have a stream end now, whatever waits in its queue."""
+    while not queue.empty():
+        queue.get_nowait()
+    queue.put_nowait(None)
 
 
 def _encoded(name: str, data: dict[str, Any]) -> bytes:

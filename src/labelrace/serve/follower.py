@@ -82,9 +82,8 @@ class Follower:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-        if self.folded.position > self.snapshot_at and self.folded.tagger.is_fitted:
-            with suppress(Problem):
-                snapshots.save(self.database, self.folded)
+        if self._has_news(self.folded):
+            self._save(self.folded)
         self.database.close()
 
     # --- Following ----------------------------------------------------------------------------------------------------
@@ -102,7 +101,8 @@ class Follower:
                     return
             try:
                 pause = self.options.poll_seconds if not self._step() else 0.0
-                self._trouble = None
+                if not self.lag:
+                    self._trouble = None
             except Problem as problem:
                 self._trouble, pause = problem.detail, self.options.poll_seconds
                 time.sleep(pause)
@@ -117,6 +117,9 @@ class Follower:
         try:
             with self.database.reading() as connection:
                 batches = self.journal.batches(connection, self.folded.position)
+                head = self.journal.head(connection) if batches else 0
+            with self._changed:
+                self.head = max(self.head, head)
         except Compacted:
             self._jump()
             return True
@@ -170,15 +173,22 @@ class Follower:
                 if self._closed:
                     return
             folded, now = self.folded, time.monotonic()
-            has_news = folded.position > self.snapshot_at and folded.tagger.is_fitted
             is_late = now - self._snapshot_time > self.options.snapshot_every
-            if has_news and (is_late or self._seconds > self.options.snapshot_seconds):
+            if self._has_news(folded) and (is_late or self._seconds > self.options.snapshot_seconds):
                 self._seconds, self._snapshot_time = 0.0, now
-                try:
-                    snapshots.save(self.database, folded)
-                    self.snapshot_at = folded.position
-                except (Problem, LabelraceError, OSError, ValueError) as error:
-                    LOGGER.warning("No snapshot could be written: %s", error)
+                self._save(folded)
+
+    def _has_news(self, folded: Folded) -> bool:
+        return folded.position > self.snapshot_at and folded.tagger.is_fitted
+
+    def _save(self, folded: Folded) -> None:
+        try:
+            snapshots.save(self.database, folded)
+            self.snapshot_at = folded.position
+        except (Problem, LabelraceError, OSError, ValueError) as error:
+            LOGGER.warning("No snapshot could be written: %s", error)
+        except Exception:  # The thread must live: without it each start takes longer than the one before.
+            LOGGER.exception("No snapshot could be written")
 
     def appended(self, entries: Sequence[Entry]) -> None:
         """Learn a batch that was appended here."""
@@ -191,10 +201,20 @@ class Follower:
             with self._changed:
                 self._changed.notify_all()
 
-    def wait_for(self, position: int, seconds: float) -> bool:
-        """Wait until a position is learned here; return whether it is."""
+    def wait_for(self, position: int, seconds: float | None) -> bool:
+        """Wait until a position is learned here, None for as long as it takes; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: self.folded.position >= position or self._closed, seconds)
+
+    def catch_up(self, seconds: float | None) -> None:
+        """Wait until all that is in the journal now is learned here; in the end the request is to come again."""
+        with self.database.reading() as connection:
+            head = self.journal.head(connection)
+        with self._changed:
+            self.head = max(self.head, head)
+            self._changed.notify_all()
+        if not self.wait_for(head, seconds):
+            raise self._behind()
 
     def wait_for_room(self) -> None:
         """Wait while much that was appended is not learned yet; in the end the request is to come again."""
@@ -202,9 +222,12 @@ class Follower:
             if not self._changed.wait_for(
                 lambda: self.lag <= self.options.max_lag or self._closed, self.options.patience_seconds
             ):
-                raise busy(f"{self.lag:,} requests wait to be learned.", retry_after=5.0)
+                raise self._behind()
         if self._closed:
             raise busy("The service is about to stop.")
+
+    def _behind(self) -> Problem:
+        return busy(f"{self.lag:,} requests wait to be learned.", retry_after=5.0)
 
     @property
     def lag(self) -> int:

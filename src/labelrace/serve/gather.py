@@ -30,7 +30,7 @@ class Gatherer(Generic[Request, Answer]):
     seconds : float
         How long the first request waits for others.
     rows : int
-        So many rows go at once, and no more than one request beyond.
+        So many rows go at once at most; a request that has more goes alone.
     capacity : int
         The number of rows that may wait; further requests are refused with 429.
     name : str

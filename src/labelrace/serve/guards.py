@@ -48,7 +48,7 @@ class ServerOptions:
         Without any, only an address of this machine can be bound, and who reaches it may do everything.
     allow_hosts : tuple of str, default=()
         Names by which the service may be asked for, beside ``localhost`` and the bound one.
-    max_body : int, default=16_000_000
+    max_body : int, default=10_000_000
         Bytes of a body.
     body_seconds, header_seconds : float
         How long a request's body and headers may take to arrive.
@@ -69,7 +69,7 @@ class ServerOptions:
     port: int = 8080
     tokens: Tokens = field(default_factory=Tokens)
     allow_hosts: tuple[str, ...] = ()
-    max_body: int = 16_000_000
+    max_body: int = 10_000_000
     body_seconds: float = 15.0
     header_seconds: float = 10.0
     max_connections: int = 1000

@@ -17,8 +17,8 @@ from sqlalchemy.engine import Connection
 
 from labelrace.serve.database import ENTRIES, FACTS, Database
 
-# Entries that are read at once; a batch has fewer.
-N_AT_ONCE = 1000
+# Entries that are read at once; a batch has fewer. Characters after which no further batch is read with them.
+N_AT_ONCE, MAX_CHARACTERS = 1000, 1 << 24
 MAX_BATCH = 500
 
 # Made once, as making a statement takes longer than the database takes for it.
@@ -113,7 +113,15 @@ class Journal:
         """
         columns = [ENTRIES.c[name] for name in Entry._fields]
         query = sql.select(*columns).where(ENTRIES.c.position > after).order_by(ENTRIES.c.position).limit(N_AT_ONCE)
-        found = connection.execute(query).all()
+        found = list[sql.Row[Any]]()
+        # Some at a time: entries may be large.
+        with connection.execute(query, execution_options={"yield_per": 20}) as rows:
+            left = MAX_CHARACTERS
+            for row in rows:
+                if left < 0 and row.batch != found[-1].batch:
+                    break
+                found.append(row)
+                left -= len(row.body or "")
         if found and (found[0].body is None or found[0].position != after + 1):
             raise Compacted
         entries = [Entry(row.position, row.batch, row.time, row.kind, row.who, json.loads(row.body)) for row in found]

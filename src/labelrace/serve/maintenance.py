@@ -80,7 +80,7 @@ def compact(database: Database) -> Compaction:
     """Forget what entries say that the older one of two snapshots has; keys and positions stay.
 
     A snapshot of the end is written first. The one before it stays, with the entries after it, in case the newest is
-    damaged. Both were read before anything is forgotten.
+    damaged; where there is none before it, all entries are forgotten. Both were read before anything is.
     """
     _save_newest(database)
     whole, damaged = _checked_snapshots(database)

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -113,6 +114,10 @@ class Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             connection.transport.abort()
         await asyncio.sleep(0)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop in order, also when told so again: that takes `stop_seconds` at most."""
+        self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -109,6 +109,9 @@ class Service(Follower):
 
     def _append(self, requests: Sequence[Lesson]) -> list[Answer | Problem]:
         """Commit requests as one batch."""
+        if requests[0].kind not in TEACHING:
+            # It is checked against the end of the journal, while nobody else can write: little is to be learned then.
+            self.catch_up(self.options.patience_seconds)
         answers, numbers = dict[int, Answer | Problem](), dict[int, int]()
         with self.database.writing() as connection:
             told = self.journal.answered(connection, [one.key for one in requests if one.key])

@@ -103,7 +103,7 @@ def write_rows(name: str, content: bytes) -> bytes:
             raise ValueError("columns must be different texts")
         cells = [[row[i] for row in rows] for i in range(len(columns))]
         if not all(map(_can_be_written, chain.from_iterable(cells))):
-            raise ValueError("cells must be texts, numbers, true, false, null or lists of texts")
+            raise ValueError("cells must be texts, numbers, true, false, null or lists of texts or numbers")
     except (ValueError, TypeError, LookupError) as error:
         raise Problem(400, "Rows cannot be written", f"The body must hold columns and rows as JSON: {error}.") from None
     if suffix != ".jsonl":
@@ -118,8 +118,8 @@ def write_rows(name: str, content: bytes) -> bytes:
 
 
 def _can_be_written(cell: Any) -> bool:
-    texts = cell if isinstance(cell, list) else ()
-    return not isinstance(cell, dict) and all(isinstance(text, str) for text in texts)
+    parts = cell if isinstance(cell, list) else ()
+    return not isinstance(cell, dict) and all(isinstance(part, str | int | float) for part in parts)
 
 
 def _suffix(name: str, known: tuple[str, ...]) -> str:

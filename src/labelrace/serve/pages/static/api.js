@@ -1,5 +1,5 @@
-// What the pages say to the service: requests with the person's name and token, retried once only where that is safe, and
-// the stream of what happens.
+// What the pages say to the service: requests with the person's name and token, sent again where no answer came, and the
+// stream of what happens.
 
 import { byId } from "./dom.js";
 
@@ -56,7 +56,7 @@ function askToken() {
   return asking;
 }
 
-/** Send a request and return its answer; where it teaches, or only asks, it is sent again if it may have been lost. */
+/** Send a request and return its answer; it is sent again if it may have been lost: what teaches counts once by its key. */
 async function send(path, { method = "GET", body, raw, teaches = false, signal, keepalive } = {}) {
   const init = { method, headers: headers(), signal, keepalive };
   if (raw !== undefined) init.body = raw;
@@ -124,8 +124,8 @@ export async function follow(handle, state) {
     if (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
     const stop = new AbortController();
     const hide = () => document.hidden && stop.abort();
-    document.addEventListener("visibilitychange", hide);
-    addEventListener("pagehide", () => stop.abort(), { once: true });
+    document.addEventListener("visibilitychange", hide, { signal: stop.signal });
+    addEventListener("pagehide", () => stop.abort(), { signal: stop.signal });
     try {
       const answer = await send("v1/events", { signal: stop.signal });
       state("live");
@@ -133,8 +133,10 @@ export async function follow(handle, state) {
       for await (const [name, data] of eventsOf(answer.body)) handle(name, data);
     } catch (error) {
       if (error.status === 403) return;
+    } finally {
+      // The listeners go, and the stream if it is still there.
+      stop.abort();
     }
-    document.removeEventListener("visibilitychange", hide);
     if (!document.hidden) {
       state("lost");
       await sleep(wait);

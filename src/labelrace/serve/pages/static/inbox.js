@@ -10,6 +10,8 @@ import { attempt, isFree, startShell, toast } from "./shell.js";
 // Milliseconds: between refreshes that others cause, and until an open row is said to be open still.
 const PAUSE = 600;
 const RENEW = 30_000;
+// Tags that are asked for, to be found by their names.
+const MOST_TAGS = 5000;
 
 let tags = [];
 let row = null; // the row in hand
@@ -261,7 +263,7 @@ async function reload({ search, state, order } = {}) {
 }
 
 const loadTags = async () => {
-  tags = (await attempt(() => get(query("v1/tags", { limit: 5000 }))))?.tags ?? tags;
+  tags = (await attempt(() => get(query("v1/tags", { limit: MOST_TAGS }))))?.tags ?? tags;
 };
 
 // --- What others do
@@ -304,7 +306,7 @@ function onEvent(name, data) {
     refreshSoon();
   } else if (name === "position") {
     refreshSoon();
-    if (data.tags !== tags.length) loadTags();
+    if (Math.min(data.tags, MOST_TAGS) !== tags.length) loadTags();
   }
 }
 
