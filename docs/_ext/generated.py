@@ -10,6 +10,7 @@ import inspect
 import json
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,40 @@ DOCS = Path(__file__).resolve().parents[1]
 
 def write(app: Sphinx) -> None:
     """Write all pages that are generated."""
-    for name, page in ((*_method_pages(), ("reference/command.md", _commands()), ("reference/http.md", _http()))):
+    pages = {"reference/api.rst": _reference(), "reference/command.md": _commands(), "reference/http.md": _http()}
+    for name, page in (dict(_method_pages()) | pages).items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != page:
             path.write_text(page, encoding="utf-8")
+
+
+# --- Public names -----------------------------------------------------------------------------------------------------
+
+_PUBLIC = {
+    "labelrace": "Models, taggers, data and clients.",
+    "labelrace.measures": "How good predictions are.",
+    "labelrace.evaluation": "Test, then train; rows held out; records and ranks.",
+    "labelrace.report": "Tables, charts and pages of a run.",
+    "labelrace.streams": "Files and datasets as batches of rows.",
+    "labelrace.tables": "Tables and texts in, tags out.",
+    "labelrace.distributed": "The same models on Dask.",
+    "labelrace.river": "The same models for River.",
+    "labelrace.checks": "What every model must pass; for a method of your own.",
+    "labelrace.exceptions": "What is raised.",
+}
+
+
+def _reference() -> str:
+    """Return the list of everything public, with a page for each."""
+    parts = ["Public names\n============\n"]
+    for name, about in _PUBLIC.items():
+        module = import_module(name)
+        public = getattr(module, "__all__", None) or [one for one in vars(module) if inspect.isclass(vars(module)[one])]
+        names = "".join(f"   {one}\n" for one in sorted(public, key=str.lower) if not one.startswith("_"))
+        parts.append(f"{name}\n{'-' * len(name)}\n\n{about}\n\n.. currentmodule:: {name}\n")
+        parts.append(f".. autosummary::\n   :toctree: api\n   :nosignatures:\n\n{names}")
+    return "\n".join(parts)
 
 
 # --- Methods ----------------------------------------------------------------------------------------------------------
@@ -175,6 +205,7 @@ def _open_api() -> dict[str, Any]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the pages as soon as the builder is known."""
-    app.connect("builder-inited", write, priority=100)
+    """Write the pages first of all."""
+    # Before Sphinx looks which pages there are.
+    app.connect("config-inited", lambda app, config: write(app))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
