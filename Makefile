@@ -6,7 +6,7 @@ VENV    := .venv$(if $(filter-out python3,$(PYTHON3)),-$(version))
 PYTHON  := $(VENV)/bin/python
 READY   := $(VENV)/.ready
 
-.PHONY: demo serve test quick lint smoke fuzz paper bench lock clean
+.PHONY: demo serve test quick lint docs smoke fuzz paper bench lock clean
 
 demo: $(READY)
 	$(VENV)/bin/labelrace run
@@ -32,6 +32,11 @@ lint: $(READY)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest -q -n auto tests/documents
+
+# The site, in docs/_build/html, which is read from disk as well. What has not changed is not built again.
+docs: $(READY)
+	MPLBACKEND=Agg $(VENV)/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "The site: docs/_build/html/index.html"
 
 # The wheel, without the development tools, on the other supported Pythons that are found.
 smoke: $(READY)
@@ -71,5 +76,5 @@ lock:
 		--no-emit-index-url --no-header --no-annotate -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .venv-* dist labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
+	rm -rf .venv .venv-* dist docs/_build docs/gallery docs/reference/api labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
 		.import_linter_cache

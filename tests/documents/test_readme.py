@@ -14,8 +14,9 @@ from benchmarks.__main__ import app as benchmarks
 from labelrace.cli.main import app
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-PYTHON = {path.name: read_blocks(path, "python", "py", "pycon") for path in DOCUMENTS}
-SHELL = {path.name: read_blocks(path, "sh", "bash", "shell", "console") for path in DOCUMENTS}
+NAMES = {path.relative_to(ROOT).as_posix(): path for path in DOCUMENTS}
+PYTHON = {name: read_blocks(path, "python", "py", "pycon") for name, path in NAMES.items()}
+SHELL = {name: read_blocks(path, "sh", "bash", "shell", "console") for name, path in NAMES.items()}
 LINES = [line for blocks in SHELL.values() for line in command_lines(blocks)]
 # Too long for a test, or in need of a network: their options are checked, and their own tests run them.
 _OURS = re.compile(r"labelrace |python -m benchmarks ")
