@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import re
 import tempfile
 from collections.abc import Iterator
 from importlib import import_module
@@ -24,11 +26,32 @@ DOCS = Path(__file__).resolve().parents[1]
 def write(app: Sphinx) -> None:
     """Write all pages that are generated."""
     pages = {"reference/api.rst": _reference(), "reference/command.md": _commands(), "reference/http.md": _http()}
-    for name, page in (dict(_method_pages()) | pages).items():
+    for name, page in (dict(_method_pages()) | dict(_root_pages()) | pages).items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != page:
             path.write_text(page, encoding="utf-8")
+
+
+# --- Files of the root ------------------------------------------------------------------------------------------------
+
+_ROOT_FILES = {
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "guide/security.md",
+}
+
+
+def _root_pages() -> Iterator[tuple[str, str]]:
+    """Yield what stands at the root, where visitors of the repository look for it, with links as the site needs them."""
+    for name, page in _ROOT_FILES.items():
+
+        def moved(match: re.Match[str], page: str = page) -> str:
+            target = _ROOT_FILES.get(match[1], match[1].removeprefix("docs/"))
+            return f"]({os.path.relpath(target, Path(page).parent)}"
+
+        text = (DOCS.parent / name).read_text(encoding="utf-8")
+        yield page, re.sub(r"\]\(((?:docs/)?[\w/.-]+\.(?:md|svg|png))", moved, text)
 
 
 # --- Public names -----------------------------------------------------------------------------------------------------
