@@ -27,8 +27,8 @@ quick: $(READY)
 	HYPOTHESIS_PROFILE=quick $(PYTHON) -m pytest -q -n auto -m "not slow"
 
 lint: $(READY)
-	$(VENV)/bin/ruff format --check .ci src tests benchmarks
-	$(VENV)/bin/ruff check .ci src tests benchmarks
+	$(VENV)/bin/ruff format --check .ci src tests benchmarks docs
+	$(VENV)/bin/ruff check .ci src tests benchmarks docs
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest -q -n auto tests/documents

@@ -1,8 +1,9 @@
 """How Sphinx makes the site: `make docs`, then open ``docs/_build/html/index.html``.
 
-Pages that follow from the code (methods, commands, the HTTP API, recorded results) are written by `_ext/generated.py` before
-Sphinx reads its sources; what belongs to the whole site (``llms.txt``, the site map, redirects) by `_ext/site_files.py`
-afterwards. Nothing on a page is loaded from elsewhere: formulas are MathML, fonts those of the reader.
+Pages that follow from the code (public names, methods, the command, the HTTP API) are written by `_ext/generated.py`
+before Sphinx reads its sources; what belongs to the whole site (``llms.txt``, the site map, redirects) by
+`_ext/site_files.py` afterwards. Nothing on a page is loaded from elsewhere: formulas are MathML, and fonts those of the
+reader.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 # The examples and the blocks of the pages find no data of the machine that builds the site.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import labelrace  # noqa: E402
+import labelrace
 
 project = "labelrace"
 author = "The labelrace developers"

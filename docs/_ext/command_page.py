@@ -1,0 +1,53 @@
+"""The page of the command, from what ``--help`` says of each part."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from markdown_table import table
+
+from labelrace.cli.main import app
+
+
+def commands() -> str:
+    """Return the page."""
+    return "# The command\n\n" + "\n".join(_parts(typer.main.get_command(app), ["labelrace"]))
+
+
+def _parts(command: Any, words: list[str]) -> Iterator[str]:
+    if len(words) > 1:
+        yield f"{'#' * min(len(words), 4)} {' '.join(words)}\n"
+    yield _plain(inspect.cleandoc(command.help or "")) + "\n"
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    below = getattr(command, "commands", {})
+    if not below:
+        named = [f"[{_name(one)}]" if not one.required else _name(one) for one in arguments]
+        yield f"```text\n{' '.join([*words, *named, '[OPTIONS]'])}\n```\n"
+        yield table(("argument", ""), ((f"`{_name(one)}`", _plain(one.help or "")) for one in arguments))
+        yield table(("option", ""), ((_option(one), f"{_plain(one.help or '')}{_default(one)}") for one in options))
+    for name, one in below.items():
+        yield from _parts(one, [*words, name])
+
+
+def _name(argument: Any) -> str:
+    return (argument.metavar or argument.name).upper()
+
+
+def _option(option: Any) -> str:
+    return ", ".join(f"`{text}`" for text in (*option.opts, *option.secondary_opts))
+
+
+def _default(option: Any) -> str:
+    """Say the default, where it is a value that one could type."""
+    is_value = isinstance(option.default, int | float | str) and not isinstance(option.default, bool)
+    return f" Default: `{option.default}`." if is_value and option.default != "" else ""
+
+
+def _plain(text: str) -> str:
+    """Return a text without rich's marks."""
+    return re.sub(r"\[/?(?:bold|dim|italic)\]|\x08", "", text)
