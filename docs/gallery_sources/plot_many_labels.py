@@ -37,8 +37,8 @@ with tempfile.TemporaryDirectory() as folder:
         qualities.append(mean_quality(model))
         model.save(Path(folder, "model.safetensors"))
         sizes.append(Path(folder, "model.safetensors").stat().st_size / 1e6)
-        names.append(f"{model.n_components_} pseudo labels" if model.n_components_ else "not compressed")
-        print(f"{budget}: {names[-1]}, {sizes[-1]:.1f} MB, nDCG@5 {qualities[-1]:.3f}")
+        names.append(f"{model.n_components_} pseudo\nlabels" if model.n_components_ else "not\ncompressed")
+        print(f"{budget}: {model.n_components_} pseudo labels, {sizes[-1]:.1f} MB, nDCG@5 {qualities[-1]:.3f}")
 
 # %%
 
