@@ -15,7 +15,7 @@ from labelrace.cli.main import app
 
 def commands() -> str:
     """Return the page."""
-    return "# The command\n\n" + "\n".join(_parts(typer.main.get_command(app), ["labelrace"]))
+    return "<!-- made by docs/_ext/command_page.py -->\n\n# The command\n\n" + "\n".join(_parts(typer.main.get_command(app), ["labelrace"]))
 
 
 def _parts(command: Any, words: list[str]) -> Iterator[str]:

@@ -32,6 +32,7 @@ def write(app: Sphinx) -> None:
 
 # --- Files of the root ------------------------------------------------------------------------------------------------
 
+_MADE = "<!-- made by docs/_ext/generated.py -->\n\n"
 _ROOT_FILES = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
@@ -48,7 +49,7 @@ def _root_pages() -> Iterator[tuple[str, str]]:
             return f"]({os.path.relpath(target, Path(page).parent)}"
 
         text = (DOCS.parent / name).read_text(encoding="utf-8")
-        yield page, re.sub(r"\]\(((?:docs/)?[\w/.-]+\.(?:md|svg|png))", moved, text)
+        yield page, _MADE + re.sub(r"\]\(((?:docs/)?[\w/.-]+\.(?:md|svg|png))", moved, text)
 
 
 # --- Public names -----------------------------------------------------------------------------------------------------

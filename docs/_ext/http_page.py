@@ -24,7 +24,7 @@ def http_api() -> str:
     ]
     forms = [part for name, form in schema["components"]["schemas"].items() for part in _form(name, form)]
     about = schema["info"].get("description", "")
-    return "\n".join(["# The HTTP API\n", f"{about}\n", *requests, "## Forms\n", *forms])
+    return "\n".join(["<!-- made by docs/_ext/http_page.py -->\n\n# The HTTP API\n", f"{about}\n", *requests, "## Forms\n", *forms])
 
 
 def _request(title: str, one: dict[str, Any]) -> Iterator[str]:

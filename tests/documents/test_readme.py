@@ -13,7 +13,9 @@ from documents import ROOT, command_lines, read_blocks, run_python, run_setup, r
 from benchmarks.__main__ import app as benchmarks
 from labelrace.cli.main import app
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+# Without those that a build of the site has made.
+_PAGES = (path for path in sorted((ROOT / "docs").glob("**/*.md")) if not path.read_text().startswith("<!-- made by"))
+DOCUMENTS = [ROOT / "README.md", *_PAGES]
 NAMES = {path.relative_to(ROOT).as_posix(): path for path in DOCUMENTS}
 PYTHON = {name: read_blocks(path, "python", "py", "pycon") for name, path in NAMES.items()}
 SHELL = {name: read_blocks(path, "sh", "bash", "shell", "console") for name, path in NAMES.items()}
