@@ -55,5 +55,5 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %%
-# Vectors are good from the first rows on, as a new word is near to known ones; words have to be seen first, and catch up.
-# Both together are as good as the better one at the start, and at the end somewhat better than each alone.
+# Vectors are good from the first rows on, as a new word is near to known ones; words have to be seen first, and catch
+# up. Both together are about as good as vectors at the start, and later mostly better than either alone.
