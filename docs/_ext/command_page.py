@@ -15,7 +15,8 @@ from labelrace.cli.main import app
 
 def commands() -> str:
     """Return the page."""
-    return "<!-- made by docs/_ext/command_page.py -->\n\n# The command\n\n" + "\n".join(_parts(typer.main.get_command(app), ["labelrace"]))
+    parts = _parts(typer.main.get_command(app), ["labelrace"])
+    return "\n".join(["<!-- made by docs/_ext/command_page.py -->\n", "# The command\n", *parts])
 
 
 def _parts(command: Any, words: list[str]) -> Iterator[str]:

@@ -24,7 +24,8 @@ def http_api() -> str:
     ]
     forms = [part for name, form in schema["components"]["schemas"].items() for part in _form(name, form)]
     about = schema["info"].get("description", "")
-    return "\n".join(["<!-- made by docs/_ext/http_page.py -->\n\n# The HTTP API\n", f"{about}\n", *requests, "## Forms\n", *forms])
+    head = ["<!-- made by docs/_ext/http_page.py -->\n", "# The HTTP API\n", f"{about}\n"]
+    return "\n".join([*head, *requests, "## Forms\n", *forms])
 
 
 def _request(title: str, one: dict[str, Any]) -> Iterator[str]:
