@@ -5,7 +5,7 @@ Choosing what to label
 Labelling takes people's time: which rows should they look at? ``usefulness`` is high where the suggested tags are
 expected to be wrong, by the tagger's own probabilities. We let people label 50 rows of a pool at a time, random ones or
 the most useful ones, and measure the tagger on other rows. In the texts on the left each word belongs to a tag, and
-many words and tags are rare. On the right, tickets often have a tag of which they say nothing.
+many words and tags are rare. On the right, many tickets have words of tags that are not theirs.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,7 @@ def make_text():
 
 def run(rows, useful):
     """Label 50 rows at a time; return the quality after each step."""
-    pool, test, quality = rows[100:1500], rows[1500:], []
-    true = [set(row["tags"]) for row in test]
+    pool, test, true, quality = rows[100:1500], rows[1500:], [set(row["tags"]) for row in rows[1500:]], []
     tagger = labelrace.Tagger(tags="tags", text="body", random_state=0).partial_fit(rows[:100])
     for _ in range(11):
         quality.append(evaluate(true, tagger.predict(test), measures=["example_f1"])["example_f1"])
@@ -52,10 +51,9 @@ for axes, (title, rows) in zip(both_axes, data.items(), strict=True):
         axes.plot(range(100, 601, 50), run(rows, useful), marker="o", label=name)
     axes.set(title=title, xlabel="labelled rows", ylim=(0.4, 1.02))
     axes.legend(loc="lower right")
-both_axes[0].set_ylabel("F1 of a row's tags on other rows")
+both_axes[0].set_ylabel("F1 of tags on other rows")
 plt.show()
 
 # %%
-# On the left, useful rows teach more from 200 rows on: with 400 of them the tagger is as good as with 600 random ones.
-# On the right they are no better than random ones. There, the tagger doubts tickets which say too little, and nobody can
-# learn much from these. So try it on tagged rows of your own.
+# On the left, 400 useful rows teach as much as 600 random ones. On the right, random rows are as good or better: what the
+# tagger doubts there are tickets with misleading words, which teach little. So try it on tagged rows of your own.
