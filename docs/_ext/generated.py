@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import get_origin
 
 from command_page import commands
 from http_page import http_api
@@ -75,8 +76,9 @@ def _reference() -> str:
     for name, about in _PUBLIC.items():
         module = import_module(name)
         public = getattr(module, "__all__", None) or [one for one in vars(module) if inspect.isclass(vars(module)[one])]
-        # What several modules offer has one page.
-        new = [one for one in public if not one.startswith("_") and id(getattr(module, one)) not in listed]
+        # What several modules offer has one page, and the name of a type none.
+        things = {one: getattr(module, one) for one in public if not one.startswith("_")}
+        new = [one for one, thing in things.items() if id(thing) not in listed and get_origin(thing) is None]
         listed.update(id(getattr(module, one)) for one in new)
         names = "".join(f"   {one}\n" for one in sorted(new, key=str.lower))
         parts.append(f"{name}\n{'-' * len(name)}\n\n{about}\n\n.. currentmodule:: {name}\n")
