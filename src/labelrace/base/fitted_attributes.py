@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from labelrace.base import model_file, notebook
 from labelrace.base.fitted import Fitted
 from labelrace.typing import Array
 
 
-class FittedAttributes:
+class FittedAttributes(notebook.Displayed):
     """The attributes that all classifiers have once they have learned something.
 
     Attributes
@@ -81,3 +84,38 @@ class FittedAttributes:
     def label_names_(self) -> Array | None:
         """Names of the labels, or None if they have none."""
         return self.fitted.schema.label_names
+
+    def _html(self) -> str:
+        model: Any = self
+        parameters = notebook.parameters_part(model.get_params(deep=False))
+        if not self.is_fitted:
+            return notebook.page(repr(self), "<p>Not fitted yet.</p>", parameters)
+        schema = self.fitted.schema
+        names = (
+            notebook.names_part("Labels", schema.label_names),
+            notebook.names_part("Features", schema.feature_names),
+        )
+        return notebook.page(repr(self), facts_table(model_facts(self), self), *names, parameters)
+
+
+def model_facts(model: Any) -> dict[str, Any]:
+    """Return what a fitted model says of itself; alarms and drifts are None if it looks for none."""
+    return {
+        "model": type(model).__name__,
+        "features": int(model.n_features_in_),
+        "labels": len(model.classes_),
+        "alarms": getattr(model, "n_alarms_", None),
+        "drifts": getattr(model, "n_drifts_", None),
+    }
+
+
+def facts_table(facts: dict[str, Any], saved: Any) -> str:
+    """Return facts as HTML, without those that are None, and the size of the file that ``saved`` would have."""
+    try:
+        size = model_file.size(*saved.pack())
+    except ValueError:  # what cannot be saved can be shown
+        size = None
+    shown = {**facts, "bytes": size}
+    return notebook.html_table(
+        [name, f"{value:,}" if isinstance(value, int) else value] for name, value in shown.items() if value is not None
+    )

@@ -8,15 +8,17 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
 
+from labelrace.base.notebook import Displayed
 from labelrace.base.threads import Writable, one_at_a_time
 from labelrace.tables.column_kinds import Column
 from labelrace.tables.known import Known
 from labelrace.tables.state import TagCounts, TaggerState
 from labelrace.tables.suggestions import PrecisionCurve, precision_curve
 from labelrace.tables.tag_details import read_details
+from labelrace.tables.tagger_facts import tagger_html
 
 
-class TaggerAttributes(Writable):
+class TaggerAttributes(Displayed, Writable):
     """What was learned, and the names of tags; everything is in the one value ``_known``."""
 
     _known: Known
@@ -75,6 +77,9 @@ class TaggerAttributes(Writable):
     def model_(self) -> Any:
         """The model inside."""
         return self._checked_known().model
+
+    def _html(self) -> str:
+        return tagger_html(self)
 
     def _checked_known(self) -> Known:
         if not self.is_fitted:
