@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 
-from labelrace.base import model_file, notebook
 from labelrace.base.fitted import Fitted
 from labelrace.typing import Array
 
 
-class FittedAttributes(notebook.Displayed):
+class Displayed:
+    """An estimator that notebooks show with what it has learned, wherever scikit-learn shows its own as diagrams.
+
+    Examples
+    --------
+    >>> class Model(Displayed):
+    ...     def _html(self):
+    ...         return f"<b>{self!r}</b>"
+    ...
+    ...     def __repr__(self):
+    ...         return "Model()"
+    >>> Model()._repr_mimebundle_()["text/plain"]
+    'Model()'
+    >>> Model()._repr_html_()
+    '<b>Model()</b>'
+    """
+
+    def _html(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """The function that makes the HTML; not there if scikit-learn is configured to show estimators as text."""
+        if get_config()["display"] != "diagram":
+            raise AttributeError("_repr_html_: scikit-learn's option 'display' is not 'diagram'")
+        return self._html
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return text and HTML, which notebooks ask for first."""
+        bundle = {"text/plain": repr(self)}
+        return bundle | {"text/html": self._html()} if get_config()["display"] == "diagram" else bundle
+
+
+class FittedAttributes(Displayed):
     """The attributes that all classifiers have once they have learned something.
 
     Attributes
@@ -86,16 +120,9 @@ class FittedAttributes(notebook.Displayed):
         return self.fitted.schema.label_names
 
     def _html(self) -> str:
-        model: Any = self
-        parameters = notebook.parameters_part(model.get_params(deep=False))
-        if not self.is_fitted:
-            return notebook.page(repr(self), "<p>Not fitted yet.</p>", parameters)
-        schema = self.fitted.schema
-        names = (
-            notebook.names_part("Labels", schema.label_names),
-            notebook.names_part("Features", schema.feature_names),
-        )
-        return notebook.page(repr(self), facts_table(model_facts(self), self), *names, parameters)
+        from labelrace.base import notebook  # here, as only notebooks need it
+
+        return notebook.model_html(self)
 
 
 def model_facts(model: Any) -> dict[str, Any]:
@@ -107,15 +134,3 @@ def model_facts(model: Any) -> dict[str, Any]:
         "alarms": getattr(model, "n_alarms_", None),
         "drifts": getattr(model, "n_drifts_", None),
     }
-
-
-def facts_table(facts: dict[str, Any], saved: Any) -> str:
-    """Return facts as HTML, without those that are None, and the size of the file that ``saved`` would have."""
-    try:
-        size = model_file.size(*saved.pack())
-    except ValueError:  # what cannot be saved can be shown
-        size = None
-    shown = {**facts, "bytes": size}
-    return notebook.html_table(
-        [name, f"{value:,}" if isinstance(value, int) else value] for name, value in shown.items() if value is not None
-    )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import html
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
-from sklearn import get_config
-
+from labelrace.base import model_file
+from labelrace.base.fitted_attributes import model_facts
 from labelrace.base.printing import printable
 
 # Characters of a value, and names of a list, that are shown.
@@ -24,39 +24,6 @@ _STYLE = (
     ".labelrace-shown summary{cursor:pointer}"
     ".labelrace-shown img{max-width:100%}"
 )
-
-
-class Displayed:
-    """An estimator that notebooks show with what it has learned, wherever scikit-learn shows its own as diagrams.
-
-    Examples
-    --------
-    >>> class Model(Displayed):
-    ...     def _html(self):
-    ...         return page(repr(self), html_table([["labels", 3]]))
-    ...
-    ...     def __repr__(self):
-    ...         return "Model()"
-    >>> Model()._repr_mimebundle_()["text/plain"]
-    'Model()'
-    >>> "<th scope=row>labels</th><td>3</td>" in Model()._repr_html_()
-    True
-    """
-
-    def _html(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        """The function that makes the HTML; not there if scikit-learn is configured to show estimators as text."""
-        if get_config()["display"] != "diagram":
-            raise AttributeError("_repr_html_: scikit-learn's option 'display' is not 'diagram'")
-        return self._html
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """Return text and HTML, which notebooks ask for first."""
-        bundle = {"text/plain": repr(self)}
-        return bundle | {"text/html": self._html()} if get_config()["display"] == "diagram" else bundle
 
 
 def escaped(value: object) -> str:
@@ -120,3 +87,25 @@ def parameters_part(parameters: Mapping[str, object]) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def model_html(model: Any) -> str:
+    """Return what notebooks show of a classifier: what it has learned, the names of its columns, its parameters."""
+    parameters = parameters_part(model.get_params(deep=False))
+    if not model.is_fitted:
+        return page(repr(model), "<p>Not fitted yet.</p>", parameters)
+    schema = model.fitted.schema
+    names = names_part("Labels", schema.label_names), names_part("Features", schema.feature_names)
+    return page(repr(model), facts_table(model_facts(model), model), *names, parameters)
+
+
+def facts_table(facts: dict[str, Any], saved: Any) -> str:
+    """Return facts as HTML, without those that are None, and the size of the file that ``saved`` would have."""
+    try:
+        size = model_file.size(*saved.pack())
+    except ValueError:  # what cannot be saved can be shown
+        size = None
+    shown = {**facts, "bytes": size}
+    return html_table(
+        [name, f"{value:,}" if isinstance(value, int) else value] for name, value in shown.items() if value is not None
+    )

@@ -8,14 +8,13 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
 
-from labelrace.base.notebook import Displayed
+from labelrace.base.fitted_attributes import Displayed
 from labelrace.base.threads import Writable, one_at_a_time
 from labelrace.tables.column_kinds import Column
 from labelrace.tables.known import Known
 from labelrace.tables.state import TagCounts, TaggerState
 from labelrace.tables.suggestions import PrecisionCurve, precision_curve
 from labelrace.tables.tag_details import read_details
-from labelrace.tables.tagger_facts import tagger_html
 
 
 class TaggerAttributes(Displayed, Writable):
@@ -79,6 +78,8 @@ class TaggerAttributes(Displayed, Writable):
         return self._checked_known().model
 
     def _html(self) -> str:
+        from labelrace.tables.tagger_facts import tagger_html  # here, as only notebooks need it
+
         return tagger_html(self)
 
     def _checked_known(self) -> Known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from labelrace.base import notebook
-from labelrace.base.fitted_attributes import facts_table, model_facts
+from labelrace.base.fitted_attributes import model_facts
 
 if TYPE_CHECKING:
     from labelrace.tables.state import TagCounts
@@ -61,7 +61,7 @@ def tagger_html(tagger: Any) -> str:
     columns = notebook.html_table(notebook.first_of(facts["columns"]), ("Column", "Kind"))
     return notebook.page(
         repr(tagger),
-        facts_table(model_facts(tagger.model_) | known, tagger),
+        notebook.facts_table(model_facts(tagger.model_) | known, tagger),
         notebook.folded(notebook.count_of("Columns", facts["columns"]), columns),
         notebook.folded(notebook.count_of("Tags", facts["tags"]), tags, is_open=True),
         parameters,
