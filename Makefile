@@ -69,6 +69,8 @@ $(READY): pyproject.toml requirements.lock
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --group dev --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate -o requirements.lock pyproject.toml
+	uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --extra serve --extra plots --extra excel \
+		--no-emit-index-url --no-header --no-annotate -o .ci/lowest.txt pyproject.toml
 
 clean:
 	rm -rf .venv .venv-* dist labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
