@@ -6,12 +6,15 @@ import itertools
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
 import labelrace
@@ -113,17 +116,23 @@ def test_the_changelog():
         assert len(set(headings)) == len(headings)
 
 
-def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
+def build(target, folder):
+    """Build the wheel or the source distribution, and return its file."""
     pytest.importorskip("hatchling")
     built = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
+        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    [wheel] = tmp_path.glob("*.whl")
+    [file] = folder.glob("labelrace-*")
+    return file
+
+
+def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
+    wheel = build("wheel", tmp_path)
     listed = subprocess.run([sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True)
     files = {line.split()[0] for line in listed.stdout.splitlines()[1:]}
     inside = {path.removeprefix("labelrace/") for path in files if path.startswith("labelrace/")}
@@ -133,3 +142,40 @@ def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
     there = {path for path in there if "__pycache__" not in path}
     assert inside == there
     assert all(path.startswith(("labelrace/", "labelrace-")) for path in files)
+    with zipfile.ZipFile(wheel) as archive:
+        [metadata] = [archive.read(path) for path in files if path.endswith(".dist-info/METADATA")]
+    check_metadata(metadata)
+
+
+def test_the_source_distribution_is_what_git_has(tmp_path):
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        members = {member.name.split("/", 1)[1]: member for member in archive.getmembers()}
+        metadata = archive.extractfile(members["PKG-INFO"]).read()
+    assert all(member.isfile() for member in members.values())
+    check_metadata(metadata)
+    needed = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "requirements.lock", "Makefile"}
+    assert needed <= members.keys()
+    # Datasets and what was recorded elsewhere are not the project's; the reference results of the tests are small.
+    assert not [path for path in members if path.startswith("data") or "/datasets/" in path]
+    assert not [path for path, member in members.items() if member.size > 2**20]
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout, so nothing tells what git ignores")
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    known = set(subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
+    assert members.keys() - known == {"PKG-INFO"}
+    # All that is needed to test what was unpacked.
+    assert {path for path in known if path.startswith(("src/", "tests/", "docs/", "benchmarks/", "examples/"))} <= (
+        members.keys()
+    )
+
+
+def check_metadata(text):
+    """Check what registries refuse: fields that are not valid, and a description that they cannot show."""
+    metadata = Metadata.from_email(text, validate=True)
+    assert metadata.name == "labelrace"
+    assert str(metadata.version) == labelrace.__version__
+    assert metadata.description_content_type == "text/markdown"
+    assert metadata.description.startswith("# ")
+    assert metadata.summary
+    assert metadata.license_expression == PROJECT["project"]["license"]
+    assert metadata.license_files == PROJECT["project"]["license-files"]
