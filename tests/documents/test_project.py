@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import re
 import subprocess
@@ -16,12 +17,14 @@ import pytest
 import yaml
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 import labelrace
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 HEADINGS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
@@ -52,8 +55,62 @@ def test_the_supported_pythons_are_the_same_everywhere():
 def test_the_workflow_runs_the_gate():
     steps = read_yaml(".github/workflows/ci.yml")["jobs"]["gate"]["steps"]
     assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
-    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_may_little_and_run_what_was_read(path):
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    used = re.findall(r"uses: (.*)", path.read_text())
+    assert used
+    for one in used:
+        assert one.startswith("./") or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
+    for name, job in workflow["jobs"].items():
+        assert "uses" in job or job["timeout-minutes"] <= 40, name
+        # What a tag or a branch is called is not put into a script, it may hold anything.
+        scripts = [step["run"] for step in job.get("steps", ()) if "run" in step]
+        assert not any("${{" in script for script in scripts), name
+        for step in job.get("steps", ()):
+            if "actions/checkout@" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False, name
+    for target in re.findall(r"\bmake ([a-z]+)", path.read_text()):
+        assert target == "docs" or re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+
+
+def test_one_version_of_each_action():
+    used = {line for path in WORKFLOWS for line in re.findall(r"uses: (\w.*)", path.read_text())}
+    assert len(used) == len({line.split("@")[0] for line in used})
+
+
+def test_only_the_last_job_of_a_release_may_publish():
+    jobs = read_yaml(".github/workflows/release.yml")["jobs"]
+    may = [name for name, job in jobs.items() if "permissions" in job]
+    assert may == ["publish"]
+    assert set(jobs["publish"]["needs"]) == {"gate", "build"}
+    assert jobs["gate"]["uses"] == "./.github/workflows/ci.yml"
+    assert not any("run" in step for step in jobs["publish"]["steps"])
+
+
+def test_a_tag_that_disagrees_is_told(tmp_path):
+    spec = importlib.util.spec_from_file_location("check_tag", ROOT / ".ci" / "check_tag.py")
+    check_tag = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check_tag)
+    (tmp_path / "src" / "labelrace").mkdir(parents=True)
+    (tmp_path / "src" / "labelrace" / "__init__.py").write_text('__version__ = "1.2.3"\n')
+    (tmp_path / "CITATION.cff").write_text("version: 1.2.3\ndate-released: 2026-01-02\n")
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n## 1.2.3 - 2026-01-02\n\n## 1.2.2 - 2026-01-01\n")
+    assert check_tag.problems("v1.2.3", tmp_path) == []
+    [told] = check_tag.problems("1.2.3", tmp_path)
+    assert "The tag is 1.2.3" in told
+    (tmp_path / "CITATION.cff").write_text("version: 1.2.2\n")
+    assert len(check_tag.problems("v1.2.3", tmp_path)) == 2
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n")
+    assert "CHANGELOG.md is none" in check_tag.problems("v1.2.3", tmp_path)[-1]
+    # Of the project itself only the release is missing, until there is one.
+    assert not [
+        line for line in check_tag.problems(f"v{labelrace.__version__}") if "tag" in line or "version in" in line
+    ]
 
 
 def test_the_hooks_are_those_of_the_gate():
@@ -77,6 +134,42 @@ def test_everything_is_locked_for_every_python(python):
     for wanted in map(Requirement, itertools.chain.from_iterable(groups)):
         assert wanted.name in locked, wanted
         assert wanted.specifier.contains(locked[wanted.name]), wanted
+
+
+def test_the_lowest_versions_are_those_that_are_tried():
+    """`make lowest` installs what pyproject.toml promises, no more."""
+    tried = {
+        one.name: str(one.specifier) for one in map(Requirement, (ROOT / ".ci/lowest.txt").read_text().splitlines())
+    }
+    project = PROJECT["project"]
+    extras = re.search(r"LOWEST_EXTRAS = \((.*)\)", (ROOT / ".ci" / "smoke.py").read_text())[1]
+    wanted = [project["optional-dependencies"][extra] for extra in re.findall(r'"(\w+)"', extras)]
+    for one in map(Requirement, itertools.chain(project["dependencies"], *wanted)):
+        lowest = Version(str(one.specifier).removeprefix(">="))
+        assert Version(tried[one.name].removeprefix("==")) == lowest, one
+
+
+def test_the_conda_recipe_is_that_of_the_package():
+    recipe = read_yaml("packaging/conda/recipe.yaml")
+    project = PROJECT["project"]
+    context, about, build = recipe["context"], recipe["about"], recipe["build"]
+    assert context["version"] == labelrace.__version__
+    assert f">={context['python_min']}" == project["requires-python"]
+    assert (about["summary"], about["license"], about["license_file"]) == (
+        project["description"],
+        project["license"],
+        project["license-files"],
+    )
+    [entry_point] = build["python"]["entry_points"]
+    assert dict([entry_point.split(" = ")]) == project["scripts"]
+    assert [line.replace(" ", "") for line in recipe["requirements"]["run"][1:]] == project["dependencies"]
+    assert recipe["requirements"]["host"][2:] == [PROJECT["build-system"]["requires"][0].replace(">=", " >=")]
+    # What conda calls otherwise.
+    names = {"matplotlib-base": "matplotlib", "dask-core": "dask"}
+    bounds = dict(line.split(" ") for line in recipe["requirements"]["run_constraints"])
+    extras = map(Requirement, itertools.chain.from_iterable(project["optional-dependencies"].values()))
+    wanted = {one.name: str(one.specifier) for one in extras}
+    assert {names.get(name, name): bound for name, bound in bounds.items()}.items() <= wanted.items()
 
 
 def test_the_lock_has_hashes_and_no_registry():
