@@ -42,6 +42,17 @@ docs: $(READY)
 smoke: $(READY)
 	$(PYTHON) .ci/smoke.py
 
+# The wheel with the lowest versions that pyproject.toml promises, on the oldest supported Python that is found.
+.PHONY: lowest
+lowest: $(READY)
+	$(PYTHON) .ci/smoke.py --lowest
+
+# The wheel and the source distribution.
+.PHONY: dist
+dist: $(READY)
+	rm -rf dist
+	$(PYTHON) -m hatchling build -d dist
+
 # Sequences of calls and damaged files, for as long as one likes; `make test` has half a minute of it.
 fuzz: $(READY)
 	LABELRACE_FUZZ=$(or $(EXAMPLES),5000) $(PYTHON) -m pytest -n auto tests/fuzz
@@ -74,6 +85,8 @@ $(READY): pyproject.toml requirements.lock
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --group dev --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate -o requirements.lock pyproject.toml
+	uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --extra serve --extra plots --extra excel \
+		--no-emit-index-url --no-header --no-annotate -o .ci/lowest.txt pyproject.toml
 
 clean:
 	rm -rf .venv .venv-* dist docs/_build docs/gallery docs/reference/api labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \

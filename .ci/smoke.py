@@ -2,10 +2,14 @@
 
 Called by ``.ci/run``, for every supported version that is found (`pythons`) but the oldest and the newest, which have
 run all tests. Where there is no other, the wheel is tried on this one.
+
+``--lowest`` tries it on the oldest Python found, with the lowest versions that ``pyproject.toml`` promises, also
+for the extras ``serve``, ``plots`` and ``excel`` (``.ci/lowest.txt``, which ``make lock`` writes).
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -16,6 +20,8 @@ from pathlib import Path
 from pythons import find_pythons, supported_versions
 
 ROOT = Path(__file__).resolve().parents[1]
+# Those that are tried with their lowest versions, too; `make lock` names the same.
+LOWEST_EXTRAS = ("serve", "plots", "excel")
 
 
 def build_wheel(folder: Path) -> Path:
@@ -25,13 +31,13 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
-def write_constraints(path: Path) -> None:
+def write_locked(path: Path) -> None:
     """Write the locked versions without their hashes, which pip does not take from constraints."""
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     path.write_text("\n".join(re.findall(r"^(\S+==.*?) *\\?$", lock, re.MULTILINE)) + "\n", encoding="utf-8")
 
 
-def smoke(python: Path, wheel: Path, constraints: Path, folder: Path) -> bool:
+def smoke(python: Path, wheel: str | Path, constraints: Path, folder: Path) -> bool:
     """Install the wheel and what it depends on into an empty environment, run the smoke set, tell if all passed."""
     # Nothing of the checkout or of the environment that runs this may be found instead.
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -45,25 +51,43 @@ def smoke(python: Path, wheel: Path, constraints: Path, folder: Path) -> bool:
     return installed and works(inside, ROOT / "tests" / "smoke" / "run.py")
 
 
-def main() -> int:
-    """Try the wheel on every other Python; return 0 if it works on all."""
+def smoke_lowest(found: dict[str, Path], folder: Path) -> list[str]:
+    """Try the wheel with the lowest versions on the oldest Python there is, and return what failed."""
+    version = next((version for version in supported_versions() if version in found), None)
+    if version is None:
+        raise SystemExit("No supported Python is found, so the lowest versions are not tried.")
+    print(f"The wheel with the lowest versions of what it depends on, on Python {version}", flush=True)
+    wheel = f"{build_wheel(folder)}[{','.join(LOWEST_EXTRAS)}]"
+    worked = smoke(found[version], wheel, ROOT / ".ci" / "lowest.txt", folder / "lowest")
+    return [] if worked else [f"{version} with the lowest versions"]
+
+
+def smoke_others(found: dict[str, Path], folder: Path) -> list[str]:
+    """Try the wheel with the locked versions on the Pythons in between, and return what failed."""
     this = "{}.{}".format(*sys.version_info[:2])
     versions = supported_versions()
-    found = find_pythons(versions)
     absent = [version for version in versions if version not in found]
     if absent:
         print(f"Not found, so the wheel is not tried on them: Python {', '.join(absent)}.", flush=True)
     others = [version for version in versions if version in found][1:-1]
     failed = []
+    wheel = build_wheel(folder)
+    write_locked(folder / "constraints.txt")
+    for version in others or [this]:
+        python = found[version] if others else Path(sys.executable)
+        print(f"The wheel on Python {version}, in an empty environment", flush=True)
+        if not smoke(python, wheel, folder / "constraints.txt", folder / version):
+            failed.append(version)
+    return failed
+
+
+def main() -> int:
+    """Try the wheel; return 0 if it works."""
+    parser = argparse.ArgumentParser(description="Try the wheel in empty environments.")
+    parser.add_argument("--lowest", action="store_true", help="with the lowest versions, on the oldest Python found")
+    tried = smoke_lowest if parser.parse_args().lowest else smoke_others
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        wheel = build_wheel(folder)
-        write_constraints(folder / "constraints.txt")
-        for version in others or [this]:
-            python = found[version] if others else Path(sys.executable)
-            print(f"The wheel on Python {version}, in an empty environment", flush=True)
-            if not smoke(python, wheel, folder / "constraints.txt", folder / version):
-                failed.append(version)
+        failed = tried(find_pythons(supported_versions()), Path(name))
     if failed:
         print(f"The wheel does not work on Python {', '.join(failed)}.", file=sys.stderr)
     return int(bool(failed))

@@ -34,7 +34,6 @@ WITHOUT_EXAMPLE = {
     "labelrace.evaluation.read_run",
     "labelrace.load_dataset",
     "labelrace.report.print_report",
-    "labelrace.report.summarize",
     "labelrace.report.write_report",
     "labelrace.streams.Stream",
     "labelrace.streams.load_dataset",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.metadata import Metadata
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 import labelrace
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 HEADINGS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
@@ -49,8 +55,62 @@ def test_the_supported_pythons_are_the_same_everywhere():
 def test_the_workflow_runs_the_gate():
     steps = read_yaml(".github/workflows/ci.yml")["jobs"]["gate"]["steps"]
     assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
-    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_may_little_and_run_what_was_read(path):
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    used = re.findall(r"uses: (.*)", path.read_text())
+    assert used
+    for one in used:
+        assert one.startswith("./") or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
+    for name, job in workflow["jobs"].items():
+        assert "uses" in job or job["timeout-minutes"] <= 40, name
+        # What a tag or a branch is called is not put into a script, it may hold anything.
+        scripts = [step["run"] for step in job.get("steps", ()) if "run" in step]
+        assert not any("${{" in script for script in scripts), name
+        for step in job.get("steps", ()):
+            if "actions/checkout@" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False, name
+    for target in re.findall(r"\bmake ([a-z]+)", path.read_text()):
+        assert target == "docs" or re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+
+
+def test_one_version_of_each_action():
+    used = {line for path in WORKFLOWS for line in re.findall(r"uses: (\w.*)", path.read_text())}
+    assert len(used) == len({line.split("@")[0] for line in used})
+
+
+def test_only_the_last_job_of_a_release_may_publish():
+    jobs = read_yaml(".github/workflows/release.yml")["jobs"]
+    may = [name for name, job in jobs.items() if "permissions" in job]
+    assert may == ["publish"]
+    assert set(jobs["publish"]["needs"]) == {"gate", "build"}
+    assert jobs["gate"]["uses"] == "./.github/workflows/ci.yml"
+    assert not any("run" in step for step in jobs["publish"]["steps"])
+
+
+def test_a_tag_that_disagrees_is_told(tmp_path):
+    spec = importlib.util.spec_from_file_location("check_tag", ROOT / ".ci" / "check_tag.py")
+    check_tag = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check_tag)
+    (tmp_path / "src" / "labelrace").mkdir(parents=True)
+    (tmp_path / "src" / "labelrace" / "__init__.py").write_text('__version__ = "1.2.3"\n')
+    (tmp_path / "CITATION.cff").write_text("version: 1.2.3\ndate-released: 2026-01-02\n")
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n## 1.2.3 - 2026-01-02\n\n## 1.2.2 - 2026-01-01\n")
+    assert check_tag.problems("v1.2.3", tmp_path) == []
+    [told] = check_tag.problems("1.2.3", tmp_path)
+    assert "The tag is 1.2.3" in told
+    (tmp_path / "CITATION.cff").write_text("version: 1.2.2\n")
+    assert len(check_tag.problems("v1.2.3", tmp_path)) == 2
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n")
+    assert "CHANGELOG.md is none" in check_tag.problems("v1.2.3", tmp_path)[-1]
+    # Of the project itself only the release is missing, until there is one.
+    assert not [
+        line for line in check_tag.problems(f"v{labelrace.__version__}") if "tag" in line or "version in" in line
+    ]
 
 
 def test_the_hooks_are_those_of_the_gate():
@@ -74,6 +134,42 @@ def test_everything_is_locked_for_every_python(python):
     for wanted in map(Requirement, itertools.chain.from_iterable(groups)):
         assert wanted.name in locked, wanted
         assert wanted.specifier.contains(locked[wanted.name]), wanted
+
+
+def test_the_lowest_versions_are_those_that_are_tried():
+    """`make lowest` installs what pyproject.toml promises, no more."""
+    tried = {
+        one.name: str(one.specifier) for one in map(Requirement, (ROOT / ".ci/lowest.txt").read_text().splitlines())
+    }
+    project = PROJECT["project"]
+    extras = re.search(r"LOWEST_EXTRAS = \((.*)\)", (ROOT / ".ci" / "smoke.py").read_text())[1]
+    wanted = [project["optional-dependencies"][extra] for extra in re.findall(r'"(\w+)"', extras)]
+    for one in map(Requirement, itertools.chain(project["dependencies"], *wanted)):
+        lowest = Version(str(one.specifier).removeprefix(">="))
+        assert Version(tried[one.name].removeprefix("==")) == lowest, one
+
+
+def test_the_conda_recipe_is_that_of_the_package():
+    recipe = read_yaml("packaging/conda/recipe.yaml")
+    project = PROJECT["project"]
+    context, about, build = recipe["context"], recipe["about"], recipe["build"]
+    assert context["version"] == labelrace.__version__
+    assert f">={context['python_min']}" == project["requires-python"]
+    assert (about["summary"], about["license"], about["license_file"]) == (
+        project["description"],
+        project["license"],
+        project["license-files"],
+    )
+    [entry_point] = build["python"]["entry_points"]
+    assert dict([entry_point.split(" = ")]) == project["scripts"]
+    assert [line.replace(" ", "") for line in recipe["requirements"]["run"][1:]] == project["dependencies"]
+    assert recipe["requirements"]["host"][2:] == [PROJECT["build-system"]["requires"][0].replace(">=", " >=")]
+    # What conda calls otherwise.
+    names = {"matplotlib-base": "matplotlib", "dask-core": "dask"}
+    bounds = dict(line.split(" ") for line in recipe["requirements"]["run_constraints"])
+    extras = map(Requirement, itertools.chain.from_iterable(project["optional-dependencies"].values()))
+    wanted = {one.name: str(one.specifier) for one in extras}
+    assert {names.get(name, name): bound for name, bound in bounds.items()}.items() <= wanted.items()
 
 
 def test_the_lock_has_hashes_and_no_registry():
@@ -113,17 +209,23 @@ def test_the_changelog():
         assert len(set(headings)) == len(headings)
 
 
-def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
+def build(target, folder):
+    """Build the wheel or the source distribution, and return its file."""
     pytest.importorskip("hatchling")
     built = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
+        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    [wheel] = tmp_path.glob("*.whl")
+    [file] = folder.glob("labelrace-*")
+    return file
+
+
+def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
+    wheel = build("wheel", tmp_path)
     listed = subprocess.run([sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True)
     files = {line.split()[0] for line in listed.stdout.splitlines()[1:]}
     inside = {path.removeprefix("labelrace/") for path in files if path.startswith("labelrace/")}
@@ -133,3 +235,40 @@ def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
     there = {path for path in there if "__pycache__" not in path}
     assert inside == there
     assert all(path.startswith(("labelrace/", "labelrace-")) for path in files)
+    with zipfile.ZipFile(wheel) as archive:
+        [metadata] = [archive.read(path) for path in files if path.endswith(".dist-info/METADATA")]
+    check_metadata(metadata)
+
+
+def test_the_source_distribution_is_what_git_has(tmp_path):
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        members = {member.name.split("/", 1)[1]: member for member in archive.getmembers()}
+        metadata = archive.extractfile(members["PKG-INFO"]).read()
+    assert all(member.isfile() for member in members.values())
+    check_metadata(metadata)
+    needed = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "requirements.lock", "Makefile"}
+    assert needed <= members.keys()
+    # Datasets and what was recorded elsewhere are not the project's; the reference results of the tests are small.
+    assert not [path for path in members if path.startswith("data") or "/datasets/" in path]
+    assert not [path for path, member in members.items() if member.size > 2**20]
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout, so nothing tells what git ignores")
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    known = set(subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
+    assert members.keys() - known == {"PKG-INFO"}
+    # All that is needed to test what was unpacked.
+    assert {path for path in known if path.startswith(("src/", "tests/", "docs/", "benchmarks/", "examples/"))} <= (
+        members.keys()
+    )
+
+
+def check_metadata(text):
+    """Check what registries refuse: fields that are not valid, and a description that they cannot show."""
+    metadata = Metadata.from_email(text, validate=True)
+    assert metadata.name == "labelrace"
+    assert str(metadata.version) == labelrace.__version__
+    assert metadata.description_content_type == "text/markdown"
+    assert metadata.description.startswith("# ")
+    assert metadata.summary
+    assert metadata.license_expression == PROJECT["project"]["license"]
+    assert metadata.license_files == PROJECT["project"]["license-files"]

@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+from labelrace.base.printing import printable
 from labelrace.report import summarize
 from labelrace.report.charts import Chart, Panel, Ranks, Series, bars, critical_differences, heat_map, panels
 from labelrace.report.document import Document, Section
 from labelrace.report.page import render_page
 from labelrace.report.run_report import report_document
-from labelrace.report.text import printable
 
 HOSTILE = "</script><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>\"' \u2028 {{ 7 * 7 }}"
 

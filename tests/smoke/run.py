@@ -7,8 +7,12 @@ README. It prints a line for each, and the traceback of what fails; it ends with
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
+import re
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -104,12 +108,85 @@ def readme_steps() -> Iterator[tuple[str, Step]]:
         yield about + (f" (not run: needs {', '.join(block.missing)})" if block.missing else ""), run_next
 
 
+def extras_steps() -> Iterator[tuple[str, Step]]:
+    """Yield a step for each of these extras that is installed, as it is with the lowest versions."""
+    for extra, modules, step in (
+        ("serve", ("fastapi", "httptools", "httpx", "sqlalchemy", "uvicorn"), try_service),
+        ("plots", ("matplotlib",), try_plots),
+        ("excel", ("openpyxl",), try_excel),
+    ):
+        if all(importlib.util.find_spec(module) for module in modules):
+            yield f"extra {extra}", step
+
+
+def try_service(folder: Path) -> None:
+    """Start the service on a port that is free, teach it by the client, ask it, and look at its page."""
+    import httpx
+
+    command = [
+        sys.executable,
+        "-m",
+        "labelrace",
+        "serve",
+        "--new",
+        "--tags",
+        "tags",
+        "--data",
+        "journal",
+        "--port",
+        "0",
+    ]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    try:
+        url = wait_for_url(process, folder / "log")
+        rows = [{"text": text, "tags": [tag]} for text, tag in (("no money", "bill"), ("no light", "power"))] * 20
+        with labelrace.Client(url) as client:
+            client.learn(rows)
+            [row] = client.predict([{"text": "no money"}])
+            assert list(row["tags"]) == ["bill"], row
+        assert httpx.get(url).status_code == 200
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def wait_for_url(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Return the address that a service tells when it listens."""
+    for _ in range(600):
+        told = re.search(r"http://[\d.]+:\d+", log.read_text(encoding="utf-8"))
+        if told:
+            return told[0]
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise AssertionError(f"The service does not listen:\n{log.read_text(encoding='utf-8')}")
+
+
+def try_plots(folder: Path) -> None:
+    """Write the figures of a run."""
+    run_shell("labelrace data make rows.arff --rows 300 --features 6 --labels 5", folder)
+    run_shell("labelrace run rows.arff --batch-size 100 --model majority --out run", folder)
+    run_shell("labelrace report run -f png -f svg", folder)
+    assert list((folder / "run").rglob("*.png"))
+
+
+def try_excel(folder: Path) -> None:
+    """Read a table from a workbook and write one."""
+    lines = ["text,tags", *["no money,bill", "no light,power"] * 20]
+    (folder / "tickets.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run_shell("labelrace train tickets.csv --tags tags -o tickets.labelrace", folder)
+    run_shell("labelrace predict tickets.labelrace tickets.csv -o predicted.xlsx", folder)
+    run_shell("labelrace predict tickets.labelrace predicted.xlsx -o again.csv", folder)
+    assert "bill" in (folder / "again.csv").read_text(encoding="utf-8")
+
+
 def main() -> int:
     """Run all steps and return the exit status."""
     version = ".".join(map(str, sys.version_info[:3]))
     print(f"labelrace {importlib.metadata.version('labelrace')} on Python {version}, {Path(labelrace.__file__).parent}")
     passed = failed = 0
-    for steps in (model_steps, command_steps, readme_steps):
+    for steps in (model_steps, command_steps, readme_steps, extras_steps):
         with tempfile.TemporaryDirectory() as folder:
             for about, step in steps():
                 try:

@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 
 from labelrace.base.fitted import Fitted
 from labelrace.typing import Array
 
 
-class FittedAttributes:
+class Displayed:
+    """An estimator that notebooks show with what it has learned, wherever scikit-learn shows its own as diagrams.
+
+    Examples
+    --------
+    >>> class Model(Displayed):
+    ...     def _html(self):
+    ...         return f"<b>{self!r}</b>"
+    ...
+    ...     def __repr__(self):
+    ...         return "Model()"
+    >>> Model()._repr_mimebundle_()["text/plain"]
+    'Model()'
+    >>> Model()._repr_html_()
+    '<b>Model()</b>'
+    """
+
+    def _html(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """The function that makes the HTML; not there if scikit-learn is configured to show estimators as text."""
+        if get_config()["display"] != "diagram":
+            raise AttributeError("_repr_html_: scikit-learn's option 'display' is not 'diagram'")
+        return self._html
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return text and HTML, which notebooks ask for first."""
+        bundle = {"text/plain": repr(self)}
+        return bundle | {"text/html": self._html()} if get_config()["display"] == "diagram" else bundle
+
+
+class FittedAttributes(Displayed):
     """The attributes that all classifiers have once they have learned something.
 
     Attributes
@@ -81,3 +118,19 @@ class FittedAttributes:
     def label_names_(self) -> Array | None:
         """Names of the labels, or None if they have none."""
         return self.fitted.schema.label_names
+
+    def _html(self) -> str:
+        from labelrace.base import notebook  # here, as only notebooks need it
+
+        return notebook.model_html(self)
+
+
+def model_facts(model: Any) -> dict[str, Any]:
+    """Return what a fitted model says of itself; alarms and drifts are None if it looks for none."""
+    return {
+        "model": type(model).__name__,
+        "features": int(model.n_features_in_),
+        "labels": len(model.classes_),
+        "alarms": getattr(model, "n_alarms_", None),
+        "drifts": getattr(model, "n_drifts_", None),
+    }

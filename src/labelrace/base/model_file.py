@@ -67,6 +67,15 @@ def file_parts(header: dict[str, Any], tensors: dict[str, Array]) -> Iterator[An
         yield from _parts(array)
 
 
+def size(header: dict[str, Any], tensors: dict[str, Array]) -> int:
+    """Compute how many bytes the file of a header and arrays has.
+
+    >>> size(new_header("Tagger"), {"state.sums": np.zeros(1000)}) > 8000
+    True
+    """
+    return sum(memoryview(part).nbytes for part in file_parts(header, tensors))
+
+
 def _in_order(tensor: Any) -> Any:
     """Bring an array into the order of the file; a table is brought part by part, when it is written."""
     return tensor if has_parts(tensor) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")

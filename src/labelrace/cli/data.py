@@ -23,7 +23,7 @@ def list_() -> None:
 
     [dim]Example:[/dim] labelrace data list
     """
-    from labelrace.report.text import printable
+    from labelrace.base.printing import printable
     from labelrace.streams.catalog import ENTRIES, EXTREME_REPOSITORY
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -53,7 +53,7 @@ def info(source: options.Source, labels: options.Labels = None) -> None:
     """
     import numpy as np
 
-    from labelrace.report.text import printable
+    from labelrace.base.printing import printable
     from labelrace.streams import load_dataset
 
     data = load_dataset(source, options.as_labels(labels))

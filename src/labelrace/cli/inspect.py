@@ -9,11 +9,11 @@ import typer
 
 from labelrace.cli import options
 from labelrace.cli.messages import say
-from labelrace.cli.tagging import load_tagger, quality_text, tables_of
+from labelrace.cli.tagging import load_tagger, tables_of
 
 if TYPE_CHECKING:
     from labelrace.streams.table_sources import Reading
-    from labelrace.tables import TagCounts, Tagger
+    from labelrace.tables import Tagger
     from labelrace.tables.read import Table
 
 # Rows of a table that are searched at a time.
@@ -93,33 +93,18 @@ def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json:
 
     [dim]Example:[/dim] labelrace inspect tagger.labelrace
     """
+    from labelrace.base.fitted_attributes import model_facts
     from labelrace.base.state_file import load
     from labelrace.delayed import DelayedLabels
     from labelrace.tables import Tagger
+    from labelrace.tables.tagger_facts import tagger_facts
 
     found = load(model_file, embed=options.as_folders(embed))
     loaded: Any = found.model if isinstance(found, DelayedLabels) else found
     model = getattr(loaded, "model_", loaded)
-    facts: dict[str, Any] = {
-        "model": type(model).__name__,
-        "bytes": model_file.stat().st_size,
-        "features": int(model.n_features_in_),
-        "labels": len(model.classes_),
-        "alarms": getattr(model, "n_alarms_", None),
-        "drifts": getattr(model, "n_drifts_", None),
-    }
+    facts = model_facts(model) | {"bytes": model_file.stat().st_size}
     if isinstance(loaded, Tagger):
-        tags = loaded.tags_.items()
-        facts |= {
-            "rows": loaded.n_rows_,
-            "quality": loaded.quality_,
-            "separator": loaded.separator_,
-            "precision_curve": _curve(loaded),
-            "columns": {column.name: str(column) for column in loaded.columns_},
-            "known": loaded.n_known_,
-            "corrections": loaded.n_corrections_,
-            "tags": {tag: _of_tag(counts) for tag, counts in tags},
-        }
+        facts |= tagger_facts(loaded) | {"precision_curve": _curve(loaded)}
     if as_json:
         typer.echo(json.dumps(facts))
         return
@@ -129,6 +114,8 @@ def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json:
 
 def _lines(facts: dict[str, Any]) -> list[str]:
     """Return the facts about a model as lines of text."""
+    from labelrace.tables.tagger_facts import quality_text
+
     lines = [f"{facts['model']}, {facts['bytes'] / 1e6:.1f} MB, {facts['features']} features, {facts['labels']} labels"]
     if facts["drifts"] is not None:
         lines.append(f"Drift: {facts['alarms']} alarms, {facts['drifts']} confirmed")
@@ -142,17 +129,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         lines += [f"  {one['precision']:.2f}: {one['handled']:.0%}" for one in curve]
     lines += ["", "Columns", *(f"  {name}: {kind}" for name, kind in facts["columns"].items())]
     lines += ["", "Tags: rows, F1, precision, recall"]
-    most_frequent_first = sorted(facts["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
-    for tag, counts in most_frequent_first:
+    for tag, counts in facts["tags"].items():
         values = ", ".join(f"{counts[name]:.2f}" for name in ("f1", "precision", "recall"))
         lines.append(f"  {tag}: {counts['rows']}, " + (values if counts["tested"] else "-"))
     return lines
-
-
-def _of_tag(counts: TagCounts) -> dict[str, float]:
-    """Return how often a tag occurred, and how well it was predicted."""
-    found = {"f1": counts.f1(), "precision": counts.precision(), "recall": counts.recall()}
-    return {"rows": counts.rows, "tested": counts.tested, **found}
 
 
 def _curve(tagger: Tagger) -> list[dict[str, float | None]]:

@@ -136,6 +136,8 @@ def learn_files(
 
     If no row has tags, raise an error with the message `nothing`. An error about one of several files names it.
     """
+    from labelrace.tables.tagger_facts import quality_text
+
     is_new, rows, stopped = not tagger.is_fitted, 0, None
     before = None if is_new else tagger.state
 
@@ -176,6 +178,8 @@ def report_tagger(
 
     ``before`` is what was counted before the files were learned: their quality is said apart.
     """
+    from labelrace.tables.tagger_facts import quality_text
+
     counted = tagger.state.counted_since(before.state)
     known = _say_known(counted)
     if stopped is not None:
@@ -227,13 +231,6 @@ def _rows(n: int) -> str:
 
 def _were(n: int) -> str:
     return "was" if n == 1 else "were"
-
-
-def quality_text(quality: dict[str, float]) -> str:
-    """Return the quality of a tagger in words, nothing if no row was tested."""
-    if not quality["rows"]:
-        return ""
-    return f"example F1 {quality['example_f1']:.3f}, micro F1 {quality['micro_f1']:.3f}"
 
 
 def _tag_list(pairs: Iterable[tuple[str, TagCounts]]) -> str:

@@ -144,7 +144,7 @@ def fit(
     labels : label source, default=None
         What the labels of data files are, as for `labelrace.load_dataset`.
     on_progress : callable or bool, default=None
-        Called with a `Progress` after every round; True shows a bar.
+        Called with a `Progress` after every round; True shows a bar in a terminal, and nothing in a notebook.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from rich.console import Console
 from rich.text import Text
 
 from labelrace.base.files import write_atomic
+from labelrace.base.notebook import escaped, page
+from labelrace.base.printing import printable
 from labelrace.report.charts import Chart
 from labelrace.report.matplotlib_figures import as_file, can_draw, draw
 from labelrace.report.page import render_page
-from labelrace.report.tables import Table, as_csv, escape_markdown, latex_table, markdown_table, print_table
-from labelrace.report.text import plural, printable
+from labelrace.report.tables import Table, as_csv, escape_markdown, latex_table, markdown_table, plain_html, print_table
+from labelrace.report.text import plural
 
 _FIGURES = ("png", "svg", "pdf")
 
@@ -68,6 +71,18 @@ class Document:
     def tables(self) -> Iterator[Table]:
         """Yield the tables for terminal, Markdown and LaTeX."""
         return (table for section in self.sections if not section.page_only for table in section.tables)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the tables, and the charts if matplotlib is installed."""
+        told = [*filter(None, (self.verdict, self.lead)), *self.notes]
+        sections = [section for section in self.sections if not section.page_only]
+        charts = [chart for section in sections for chart in section.charts] if can_draw() else []
+        return page(
+            self.title,
+            *(f"<p>{escaped(text)}</p>" for text in told),
+            *map(plain_html, self.tables()),
+            *map(_as_image, charts),
+        )
 
     def charts(self) -> Iterator[Chart]:
         """Yield all charts."""
@@ -129,6 +144,12 @@ def print_document(document: Document, console: Console | None = None) -> None:
         console.print()
     for note in document.notes:
         console.print(Text(f"! {printable(note)}", style="yellow"))
+
+
+def _as_image(chart: Chart) -> str:
+    """Return a chart as a picture that stands in the HTML itself."""
+    content = base64.b64encode(as_file(draw(chart), "png", chart.title)).decode()
+    return f'<p><img alt="{escaped(chart.title)}" src="data:image/png;base64,{content}"></p>'
 
 
 def _markdown(document: Document) -> str:

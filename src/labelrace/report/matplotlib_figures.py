@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from labelrace.base.printing import printable
 from labelrace.report.charts import (
     PALETTE,
     Chart,
@@ -24,7 +25,6 @@ from labelrace.report.charts import (
     dash,
     shorten,
 )
-from labelrace.report.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
+from labelrace.base.printing import printable
 from labelrace.report.charts import PALETTE, Color, Panel, Panels, Series, dash
-from labelrace.report.text import printable
 
 if TYPE_CHECKING:
     from labelrace.report.document import Document

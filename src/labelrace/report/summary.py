@@ -16,6 +16,16 @@ from labelrace.report.text import as_significant, as_value, decimals_for, listin
 # Values that JSON can hold. The keys are listed in `summarize`.
 Summary: TypeAlias = dict[str, Any]
 
+
+class _Shown(dict[str, Any]):
+    """A summary that notebooks show as tables and charts."""
+
+    def _repr_html_(self) -> str:
+        from labelrace.report.run_report import report_document  # here, as it is made from summaries
+
+        return report_document(self)._repr_html_()
+
+
 # Running time is the model's: measuring is not part of it.
 _TIMED = ("features", "predict", "learn")
 # The measure by which a sentence says how much better one model is, if it was measured.
@@ -29,7 +39,7 @@ _LEAST_ROWS = 5
 
 
 def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Summary:
-    """Return everything a report says, as values that JSON can hold.
+    """Return everything a report says, as values that JSON can hold; notebooks show it as tables and charts.
 
     A model's values are means over its finished runs; of each run, over its whole test batches. A model without a
     finished run is shown by what it has, but not ranked.
@@ -56,6 +66,17 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
         ``events``: labels that appeared, alarms and confirmed drifts. ``extremes``: the labels with the
         highest and the lowest F1.
         ``manifest``: as given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from labelrace.evaluation import run
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=300, n_features=20, n_labels=12, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = summarize(*run(stream, ["majority", "negative"], out=folder, batch_size=100, jobs=1))
+    >>> [model["name"] for model in summary["models"]]
+    ['majority', 'negative']
     """
     runs = group_records(manifest, records)
     measures = list(manifest["measures"])
@@ -86,30 +107,32 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
     lines, names = curves(runs, measures), manifest["source"].get("label_names") or ()
     of_labels = labels(runs, chosen, names)
     tested = [run.labels.get("rows", 0) for of_model in runs.values() for run in of_model.values() if run.labels]
-    return {
-        "title": manifest["source"]["name"],
-        "headline": _headline(manifest),
-        "verdict": verdict(manifest["source"]["name"], models, measures),
-        "complete": all(model["runs"]["finished"] == model["runs"]["expected"] for model in models),
-        "notes": _notes(manifest, runs, models, once),
-        "failures": _failures(runs),
-        "measures": [
-            {
-                "name": name,
-                "label": measure_label(name),
-                "lower": is_loss(name),
-                "decimals": decimals_for(model["measures"][name]["mean"] for model in models),
-            }
-            for name in measures
-        ],
-        "models": models,
-        "reference": reference,
-        "curves": lines,
-        "labels": of_labels,
-        "events": events(runs, lines["rows"], names),
-        "extremes": extremes(of_labels, max(tested, default=0)),
-        "manifest": dict(manifest),
-    }
+    return _Shown(
+        {
+            "title": manifest["source"]["name"],
+            "headline": _headline(manifest),
+            "verdict": verdict(manifest["source"]["name"], models, measures),
+            "complete": all(model["runs"]["finished"] == model["runs"]["expected"] for model in models),
+            "notes": _notes(manifest, runs, models, once),
+            "failures": _failures(runs),
+            "measures": [
+                {
+                    "name": name,
+                    "label": measure_label(name),
+                    "lower": is_loss(name),
+                    "decimals": decimals_for(model["measures"][name]["mean"] for model in models),
+                }
+                for name in measures
+            ],
+            "models": models,
+            "reference": reference,
+            "curves": lines,
+            "labels": of_labels,
+            "events": events(runs, lines["rows"], names),
+            "extremes": extremes(of_labels, max(tested, default=0)),
+            "manifest": dict(manifest),
+        }
+    )
 
 
 def _run_once(runs: Runs, n_runs: int) -> set[str]:

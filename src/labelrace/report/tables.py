@@ -16,7 +16,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from labelrace.base.formulas import escape_formula
-from labelrace.report.text import MISSING, printable
+from labelrace.base.notebook import escaped
+from labelrace.base.printing import printable
+from labelrace.report.text import MISSING
 
 
 class Column(NamedTuple):
@@ -175,6 +177,36 @@ def _markdown_cell(cell: Cell) -> str:
     text = f"**{cell.value}**" if cell.best else cell.value
     text += (r"\*" if cell.differs else "") + (f" ± {cell.sd}" if cell.sd else "")
     return " / ".join([text + (f" ({cell.rank})" if cell.rank else ""), *(other.value for other in cell.others)])
+
+
+# --- HTML, without what pages do to it
+
+
+def plain_html(table: Table) -> str:
+    """Return the table in HTML for a notebook, its caption above and its legend below."""
+    titles = [table.first, *(f"{column.title} {column.arrow}".rstrip() for column in table.columns)]
+    lines = [_html_line("".join(f"<th scope=col>{escaped(title)}</th>" for title in titles))]
+    for group in table.groups:
+        if group.title:
+            lines.append(_html_line(f"<th scope=rowgroup colspan={len(titles)}>{escaped(group.title)}</th>"))
+        for row in group.rows:
+            cells = "".join(f"<td>{_html_cell(cell)}</td>" for cell in row.cells)
+            lines.append(_html_line(f"<th scope=row>{escaped(row.name)}</th>{cells}"))
+    legend = table.legend(others="Values are ours / {0}; * marks where ours differs.")
+    return f"<p>{escaped(table.caption)}</p><table>{''.join(lines)}</table>" + (
+        f"<p>{escaped(legend)}</p>" * bool(legend)
+    )
+
+
+def _html_line(cells: str) -> str:
+    return f"<tr>{cells}</tr>"
+
+
+def _html_cell(cell: Cell) -> str:
+    text = f"<b>{escaped(cell.value)}</b>" if cell.best else escaped(cell.value)
+    text += "*" * cell.differs + (f" ± {escaped(cell.sd)}" if cell.sd else "")
+    text += f" ({escaped(cell.rank)})" if cell.rank else ""
+    return " / ".join([text, *(escaped(other.value) for other in cell.others)])
 
 
 # --- LaTeX

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 
 from labelrace.measures import uses_zero_division
@@ -98,12 +97,6 @@ def listing(items: Iterable[str]) -> str:
     """
     names = list(items)
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def printable(text: str) -> str:
-    """Return the text without control and formatting characters, which could control a terminal or break a line."""
-    spaced = text.translate(dict.fromkeys(map(ord, "\n\r\t"), " "))
-    return "".join(char for char in spaced if unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
 
 
 def macro_note(measures: Iterable[str], zero_division: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
 
+from labelrace.base.fitted_attributes import Displayed
 from labelrace.base.threads import Writable, one_at_a_time
 from labelrace.tables.column_kinds import Column
 from labelrace.tables.known import Known
@@ -16,7 +17,7 @@ from labelrace.tables.suggestions import PrecisionCurve, precision_curve
 from labelrace.tables.tag_details import read_details
 
 
-class TaggerAttributes(Writable):
+class TaggerAttributes(Displayed, Writable):
     """What was learned, and the names of tags; everything is in the one value ``_known``."""
 
     _known: Known
@@ -75,6 +76,11 @@ class TaggerAttributes(Writable):
     def model_(self) -> Any:
         """The model inside."""
         return self._checked_known().model
+
+    def _html(self) -> str:
+        from labelrace.tables.tagger_facts import tagger_html  # here, as only notebooks need it
+
+        return tagger_html(self)
 
     def _checked_known(self) -> Known:
         if not self.is_fitted:
