@@ -55,5 +55,5 @@ both_axes[0].set_ylabel("F1 of tags on other rows")
 plt.show()
 
 # %%
-# On the left, 400 useful rows teach as much as 600 random ones. On the right, random rows are as good or better: what the
-# tagger doubts there are tickets with misleading words, which teach little. So try it on tagged rows of your own.
+# On the left, 400 useful rows teach as much as 600 random ones. On the right, random rows are as good or better: what
+# the tagger doubts there are tickets with misleading words, which teach little. So try it on tagged rows of your own.
