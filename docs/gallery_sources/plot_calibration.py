@@ -24,8 +24,8 @@ figure, (top, bottom) = plt.subplots(2, 1, figsize=(6, 6), sharex=True, height_r
 top.plot([0, 1], [0, 1], color="gray", linestyle=":", label="perfectly calibrated")
 for number, (name, model) in enumerate(models.items()):
     probabilities, present = [], []
-    for start, (X, Y) in enumerate(stream.batches(250)):
-        if start >= 4:  # the first 1,000 rows are only learned
+    for batch, (X, Y) in enumerate(stream.batches(250)):
+        if batch >= 4:  # the first 1,000 rows are only learned
             probabilities.append(model.predict_proba(X).ravel())
             present.append(Y.toarray().ravel())
         model.partial_fit(X, Y)
