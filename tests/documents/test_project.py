@@ -44,12 +44,16 @@ def locked_requirements():
 
 
 def test_the_supported_pythons_are_the_same_everywhere():
-    assert PYTHONS == ["3.11", "3.12", "3.13"]
+    assert PYTHONS == ["3.11", "3.12", "3.13", "3.14", "3.15"]
     assert PROJECT["project"]["requires-python"] == f">={PYTHONS[0]}"
     assert PROJECT["tool"]["ruff"]["target-version"] == f"py{PYTHONS[0].replace('.', '')}"
     assert f"({PYTHONS[0].replace('.', ', ')})" in (ROOT / "Makefile").read_text()
-    workflow = read_yaml(".github/workflows/ci.yml")
-    assert workflow["jobs"]["gate"]["strategy"]["matrix"]["python"] == PYTHONS
+    jobs = read_yaml(".github/workflows/ci.yml")["jobs"]
+    # All tests on these, the smoke set on the newest, as .ci/next-pythons does.
+    matrices = [jobs[job]["strategy"]["matrix"]["python"] for job in ("gate", "newest")]
+    assert [version for matrix in matrices for version in matrix] == PYTHONS
+    newest = re.search(r"set -- (.*)$", (ROOT / ".ci" / "next-pythons").read_text(), re.MULTILINE)[1].split()
+    assert newest == matrices[1]
 
 
 def test_the_workflow_runs_the_gate():
