@@ -1,8 +1,8 @@
 """The plan of a benchmark: its parts, about what each takes, and how they are run and recorded.
 
 What a run takes is a formula for each family of models, so that a benchmark leaves out the same models on every
-machine. Times are those of one thread of a usual machine, correct within a factor of about five; docs/methods/index.md has
-the costs.
+machine. Times are those of one thread of a usual machine, correct within a factor of about five;
+docs/methods/index.md has the costs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/service.md and of the README: the pages of a service that has learned from generated tickets.
+"""The pictures of docs/guide/service.md and of the README: a service that has learned from generated tickets.
 
 They need Playwright and a Chromium (``CHROMIUM``, or ``chromium`` on the path).
 """

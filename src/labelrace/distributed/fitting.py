@@ -115,8 +115,8 @@ def fit(
     """Learn a source in shares, on a cluster or on the processors of this machine.
 
     Models that are sums (naive Bayes and ridge RACE, binary relevance, chains, constants, the compression methods) are
-    the models that learned all rows, to round-off. The default, `LabelRaceClassifier`, comes close: see docs/guide/scale.md.
-    The result does not depend on the number of workers, nor on which of them died.
+    the models that learned all rows, to round-off. The default, `LabelRaceClassifier`, comes close: see
+    docs/guide/scale.md. The result does not depend on the number of workers, nor on which of them died.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 Each label, 0 or 1, is regressed on the features and rounded. All labels share ``XᵀX``, so that one decomposition serves
 them: the model with the best squared error that any linear code of the labels can come down to. On data with up to some
-hundred labels no compression is more accurate (see docs/methods/index.md); what compression buys is solving and predicting
-where labels are many.
+hundred labels no compression is more accurate (see docs/methods/index.md); what compression buys is solving and
+predicting where labels are many.
 
 Cost: a batch ``n m²`` (sparse rows ``nnz(x)²`` each) and ``nnz(x) |y|``; reading ``m³ + m² l``; a prediction ``m l``.
 State: ``m² + m l``. Online, mergeable, growable, all exact.
