@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pythons import find_pythons, supported_versions
@@ -81,11 +82,11 @@ def smoke_others(found: dict[str, Path], folder: Path) -> list[str]:
     return failed
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Try the wheel; return 0 if it works."""
     parser = argparse.ArgumentParser(description="Try the wheel in empty environments.")
     parser.add_argument("--lowest", action="store_true", help="with the lowest versions, on the oldest Python found")
-    tried = smoke_lowest if parser.parse_args().lowest else smoke_others
+    tried = smoke_lowest if parser.parse_args(arguments).lowest else smoke_others
     with tempfile.TemporaryDirectory() as name:
         failed = tried(find_pythons(supported_versions()), Path(name))
     if failed:

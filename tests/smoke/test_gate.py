@@ -44,6 +44,7 @@ def test_the_smoke_set_counts_and_shows_what_fails(monkeypatch, capsys, failing)
     monkeypatch.setattr(run, "model_steps", lambda: steps)
     monkeypatch.setattr(run, "command_steps", lambda: [("three", lambda folder: (folder / "made").touch())])
     monkeypatch.setattr(run, "readme_steps", lambda: [])
+    monkeypatch.setattr(run, "extras_steps", lambda: [])
     assert run.main() == failing
     out = capsys.readouterr().out
     assert out.endswith("\n2 passed, 1 failed\n" if failing else "\n3 passed, 0 failed\n")
@@ -102,14 +103,14 @@ def test_the_gate_tries_those_between_or_itself(monkeypatch, capsys, between):
     monkeypatch.setattr(gate, "find_pythons", lambda versions: found)
     monkeypatch.setattr(gate, "build_wheel", lambda folder: folder / "a.whl")
     monkeypatch.setattr(gate, "smoke", lambda python, *rest: tried.append(str(python)) or python != "python3.77")
-    assert gate.main() == len(between)
+    assert gate.main([]) == len(between)
     assert tried == ([f"python{version}" for version in between] or [sys.executable])
     absent = "3.79" if between else "3.77, 3.79"
     assert f"Not found, so the wheel is not tried on them: Python {absent}.\n" in capsys.readouterr().out
 
 
 def test_constraints_are_the_locked_versions(tmp_path):
-    gate.write_constraints(tmp_path / "constraints.txt")
+    gate.write_locked(tmp_path / "constraints.txt")
     lines = (tmp_path / "constraints.txt").read_text().splitlines()
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+( ; [^\\]+)?", line) for line in lines)
     assert {"numpy", "scikit-learn", "pyarrow"} <= {line.partition("==")[0] for line in lines}
