@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 import sqlalchemy as sql
@@ -29,7 +30,7 @@ def service(tmp_path_factory):
 
 
 def stored(service):
-    with sqlite3.connect(service.database.url.database) as connection:
+    with closing(sqlite3.connect(service.database.url.database)) as connection:
         connection.row_factory = sqlite3.Row
         return [dict(row) for row in connection.execute("SELECT * FROM rows")]
 
@@ -114,7 +115,7 @@ def test_no_request_looks_at_all_rows(service, search):
     finally:
         sql.event.remove(service.database.engine, "before_cursor_execute", note)
     assert len(asked) > 50
-    with sqlite3.connect(service.database.url.database) as connection:
+    with closing(sqlite3.connect(service.database.url.database)) as connection:
         for statement, parameters in asked:
             plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
             steps = [step for step in plan if "SCAN" in step or "TEMP B-TREE" in step]
