@@ -39,6 +39,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "gallery_sources", "**/GALLERY_HEADER.rst"]
 root_doc = "index"
+# Names between single backquotes are code.
+default_role = "code"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
