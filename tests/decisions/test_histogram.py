@@ -77,7 +77,7 @@ def best_count(fallen, labels):
 def test_threshold_predicts_about_as_many_labels_as_there_are(seed, n, share):
     """Off by what the bin of the threshold holds, at the most."""
     scores, labels = some_scores(seed, n, share=share)
-    threshold = rules.cardinality_threshold(counted((scores, labels)))
+    threshold = rules.threshold_and_floor(counted((scores, labels)))[0]
     fallen = np.array([bin_of(s) for s in scores.flat])
     most = np.bincount(fallen).max() if labels.any() else 0
     wanted = best_count(fallen, labels.ravel())
@@ -94,32 +94,32 @@ def test_threshold_within_a_bin_is_even():
     scores = np.full((1, 100), 0.5 + WIDTH / 2)
     labels = np.zeros((1, 100))
     labels[0, :30] = 1.0
-    assert rules.cardinality_threshold(counted((scores, labels))) == pytest.approx(0.5 + 0.7 * WIDTH)
+    assert rules.threshold_and_floor(counted((scores, labels)))[0] == pytest.approx(0.5 + 0.7 * WIDTH)
 
 
 def test_threshold_in_a_wide_gap_is_in_its_middle():
     counts = counted((np.array([[0.9, 0.1]]), np.array([[1.0, 0.0]])))
-    assert rules.cardinality_threshold(counts) == pytest.approx(0.5, abs=WIDTH)
+    assert rules.threshold_and_floor(counts)[0] == pytest.approx(0.5, abs=WIDTH)
 
 
 def test_threshold_in_a_narrow_gap_is_at_its_upper_end():
     counts = counted((np.array([[0.55, 0.5]]), np.array([[1.0, 0.0]])))
-    assert 0.55 - WIDTH <= rules.cardinality_threshold(counts) < 0.55
+    assert 0.55 - WIDTH <= rules.threshold_and_floor(counts)[0] < 0.55
 
 
 def test_no_label_at_all():
     scores, labels = some_scores(0, share=0.0)
     counts = counted((scores, labels))
-    assert rules.cardinality_threshold(counts) > scores.max()
-    assert rules.empty_row_floor(counts) > scores.max()
+    assert rules.threshold_and_floor(counts)[0] > scores.max()
+    assert rules.threshold_and_floor(counts)[1] > scores.max()
     # Nor is anything predicted while nothing has been counted.
-    assert rules.cardinality_threshold(histogram.init()) > 1
-    assert rules.empty_row_floor(histogram.init()) == np.inf
+    assert rules.threshold_and_floor(histogram.init())[0] > 1
+    assert rules.threshold_and_floor(histogram.init())[1] == np.inf
 
 
 def test_every_label():
     scores, labels = some_scores(1, share=1.1)
-    assert rules.cardinality_threshold(counted((scores, labels))) < scores.min()
+    assert rules.threshold_and_floor(counted((scores, labels)))[0] < scores.min()
 
 
 def test_labels_known_in_part():
@@ -128,7 +128,7 @@ def test_labels_known_in_part():
     labels = np.array([[1.0, 0.0, np.nan], [np.nan, 0.0, 0.0]])
     counts = counted((scores, labels))
     assert counts.seen.sum() == 4
-    assert 0.6 < rules.cardinality_threshold(counts) <= 0.9
+    assert 0.6 < rules.threshold_and_floor(counts)[0] <= 0.9
     assert (counts.rows, counts.empty_rows) == (2, pytest.approx(0.3))
 
 
@@ -136,7 +136,7 @@ def test_labels_known_in_part():
 @given(SEEDS, st.integers(1, 80), st.sampled_from([0.02, 0.1, 0.3]))
 def test_floor_leaves_as_many_rows_empty_as_are(seed, n, share):
     scores, labels = some_scores(seed, n, share=share)
-    floor = rules.empty_row_floor(counted((scores, labels)))
+    floor = rules.threshold_and_floor(counted((scores, labels)))[1]
     best, bare = scores.max(axis=1), int((labels.sum(axis=1) == 0).sum())
     if not bare:
         assert floor == -np.inf
@@ -191,5 +191,5 @@ def test_nothing_given_is_changed(assert_pure):
     labels[0, 0] = np.nan
     counts = counted((scores, labels))
     assert_pure(histogram.update, counts, scores, labels)
-    for read in (rules.cardinality_threshold, rules.empty_row_floor, calibration.calibrate):
+    for read in (rules.threshold_and_floor, calibration.calibrate):
         assert_pure(read, counts)

@@ -172,13 +172,14 @@ def update_counts(counts: Counts, scores: FloatArray, labels: FloatArray, label_
     # Scores less each share of the offsets, then over a power of the frequencies: (4, n, l).
     n_shares, dtype = len(SHARES), scores.dtype
     factors = ranking_factors(label_rows, POWERS[1]).astype(dtype)
-    for_sets = rules.adjusted(scores) - (SHARES[:, None, None] * counts.offsets).astype(dtype)
-    z = np.concatenate([for_sets, rules.adjusted(scores * factors)[None]])
+    plain, for_ranking = rules.adjusted(np.array([scores, scores * factors]))
+    for_sets = plain - (SHARES[:, None, None] * counts.offsets).astype(dtype)
+    z = np.concatenate([for_sets, for_ranking[None]])
     histograms = histogram.update(counts.histograms, z, labels)
     # Rows are judged by what was known before them, if anything was.
     known = counts.histograms if counts.histograms.rows else histograms
-    thresholds, floors = rules.cardinality_threshold(known)[:n_shares], rules.empty_row_floor(known)[:n_shares]
-    chosen = rules.choose_above(for_sets, thresholds[:, None, None], floors[:, None]) & ~unknown
+    thresholds, floors = rules.threshold_and_floor(known)
+    chosen = rules.choose_above(for_sets, thresholds[:n_shares, None, None], floors[:n_shares, None]) & ~unknown
     ndcg = _ndcg(scores, factors, present, unknown)
     f1, share = example_f1(chosen, present, present.sum(axis=1)), best_share(counts)
     surplus = chosen[share].sum(axis=0) - n_present

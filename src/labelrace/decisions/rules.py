@@ -31,7 +31,6 @@ example_accuracy    as independent given the row; no labels only if rows without
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,7 +92,7 @@ def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None
 
     ``n_missed`` are labels that were present but not among those that had a score.
     """
-    common = float(cardinality_threshold(counts, n_missed))
+    common, floor = map(float, threshold_and_floor(counts, n_missed))
     thresholds: FloatArray | float = common
     if aim in ("hamming_loss", "subset_accuracy"):
         even = int(np.searchsorted(calibration.calibrate(counts), 0.5))
@@ -103,83 +102,71 @@ def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None
     elif aim == "macro_f1":
         thresholds = common + _OWN_THRESHOLD * (_label_thresholds(counts, by_label) - common)
     empty_rows = min(1.0, counts.empty_rows / (_FEW_EMPTY * counts.rows)) if counts.rows else 1.0
-    return Rule(aim, common, thresholds, float(empty_row_floor(counts)), empty_rows, counts)
+    return Rule(aim, common, thresholds, floor, empty_rows, counts)
 
 
-def cardinality_threshold(histogram: ScoreHistogram | ScoreHistograms, n_missed: float = 0.0) -> FloatArray:
-    """Find the score that has about as many scores above it as there were labels present, some without a score.
+def threshold_and_floor(
+    histogram: ScoreHistogram | ScoreHistograms, n_missed: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Find two scores: the common threshold, and the floor of a row's best score.
+
+    Above the threshold are about as many scores as there were labels present, ``n_missed`` of them without a score.
+    Below the floor are the best scores of as many rows as there were rows without labels.
 
     Examples
     --------
     >>> import numpy as np
     >>> from labelrace.decisions import histogram
     >>> scores, labels = np.array([[0.9, 0.4, 0.1], [0.8, 0.2, 0.0]]), np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    >>> bool(0.2 < cardinality_threshold(histogram.update(histogram.init(), scores, labels)) < 0.4)
-    True
+    >>> threshold, floor = threshold_and_floor(histogram.update(histogram.init(), scores, labels))
+    >>> bool(0.2 < threshold < 0.4), float(floor)
+    (True, -inf)
     """
-    return _of_each(lambda one: _threshold(one.seen, one.present, n_missed), histogram)
-
-
-def empty_row_floor(histogram: ScoreHistogram | ScoreHistograms) -> FloatArray:
-    """Find the score that has as many rows' best scores below it as there were rows without labels."""
-    return _of_each(_floor, histogram)
-
-
-def _of_each(read: Callable[[ScoreHistogram], float], histogram: ScoreHistogram | ScoreHistograms) -> FloatArray:
-    """Read one histogram, or each of several."""
-    if isinstance(histogram, ScoreHistogram):
-        return np.asarray(read(histogram))
-    return np.array([read(histogram.of(index)) for index in range(len(histogram.seen))])
-
-
-def _threshold(seen: FloatArray, present: FloatArray, n_missed: float) -> float:
-    n_present = float(present.sum()) + n_missed
-    above = _counts_above(seen)
-    if n_present < _FEW_PRESENT:
-        return _score_with_above(seen, above, n_present)
-    # How many scores, as a share of the labels present, are to be above the threshold is told by their micro F1.
-    shares = above[1:] / n_present
-    near = slice(shares.searchsorted(_LEAST_SHARE), shares.searchsorted(_LARGEST_SHARE, side="right"))
-    if near.start == near.stop:
-        return _score_with_above(seen, above, n_present)
-    shares, n_hit = shares[near], np.add.accumulate(present[::-1])[near]
-    f1 = 2.0 * n_hit / n_present / (shares + 1.0)
-    return _score_with_above(
-        seen, above, n_present * float(shares[(f1 - _WORTH_OF_SHARE * np.abs(shares - 1.0)).argmax()])
-    )
-
-
-def _floor(histogram: ScoreHistogram) -> float:
-    if not histogram.rows:
-        return np.inf
-    if not histogram.empty_rows:
-        return -np.inf
-    return _score_with_above(histogram.best, _counts_above(histogram.best), histogram.rows - histogram.empty_rows)
+    seen, present, best, n_rows, n_empty = histogram
+    above, hits, best_above = _counts_above(np.array([seen, present, best]))
+    n_above = np.asarray(present.sum(axis=-1) + n_missed)
+    for at, n_present in np.ndenumerate(n_above):
+        if n_present < _FEW_PRESENT:
+            continue
+        # How many scores, as a share of the labels present, are to be above the threshold is told by their micro F1.
+        shares = above[at][1:] / n_present
+        near = slice(shares.searchsorted(_LEAST_SHARE), shares.searchsorted(_LARGEST_SHARE, side="right"))
+        if near.start < near.stop:
+            shares = shares[near]
+            f1 = 2.0 * hits[at][1:][near] / n_present / (shares + 1.0)
+            n_above[at] = n_present * shares[(f1 - _WORTH_OF_SHARE * np.abs(shares - 1.0)).argmax()]
+    floors = _scores_with_above(best, best_above, np.asarray(n_rows - n_empty))
+    floors = np.where(np.asarray(n_empty) > 0.0, floors, -np.inf if n_rows else np.inf)
+    return _scores_with_above(seen, above, n_above), floors
 
 
 def _counts_above(counts: FloatArray) -> FloatArray:
     """Count what is in the highest 0, 1, … bins."""
-    above = np.zeros(N_BINS + 1)
-    np.add.accumulate(counts[::-1], out=above[1:])
+    above = np.zeros((*counts.shape[:-1], N_BINS + 1))
+    np.add.accumulate(counts[..., ::-1], axis=-1, out=above[..., 1:])
     return above
 
 
-def _score_with_above(counts: FloatArray, above: FloatArray, n_above: float) -> float:
-    """Find the score with a given number of scores above it, which are spread evenly within a bin."""
-    n_all = float(above[-1])
-    if n_above >= n_all > 0.0:
-        return float(EDGES[0] - WIDTH)
-    if n_above <= 0.0 or not n_all:
-        return float(EDGES[-1])
-    # The fewest bins with at least as many.
-    n_bins = int(above.searchsorted(n_above))
-    # Where labels are told apart with ease, many scores have as many above them: the middle leaves room for change.
-    nearly = max(_NEARLY * n_above, 0.5)
-    low, high = above.searchsorted(n_above + nearly, side="right"), above.searchsorted(n_above - nearly)
-    if low - 1 - high >= _WIDE_GAP:
-        return float((EDGES[N_BINS + 1 - low] + EDGES[N_BINS - high]) / 2.0)
-    surplus, inside = float(above[n_bins]) - n_above, float(counts[N_BINS - n_bins])
-    return float(EDGES[N_BINS - n_bins] + WIDTH * (surplus / inside))
+def _scores_with_above(counts: FloatArray, above: FloatArray, n_above: FloatArray) -> FloatArray:
+    """Find for each histogram the score with a given number of scores above it, which are spread evenly in a bin."""
+    found = np.empty(n_above.shape)
+    for at, n in np.ndenumerate(n_above):
+        of_one, n_all = above[at], above[at][-1]
+        # Where labels are told apart with ease, many scores have as many above them: the middle leaves room for change.
+        nearly = max(_NEARLY * n, 0.5)
+        low, high = of_one.searchsorted(n + nearly, side="right"), of_one.searchsorted(n - nearly)
+        if n >= n_all > 0.0:
+            found[at] = EDGES[0] - WIDTH
+        elif n <= 0.0 or not n_all:
+            found[at] = EDGES[-1]
+        elif low - 1 - high >= _WIDE_GAP:
+            found[at] = (EDGES[N_BINS + 1 - low] + EDGES[N_BINS - high]) / 2.0
+        else:
+            # The fewest bins with at least as many.
+            n_bins = of_one.searchsorted(n)
+            surplus, inside = of_one[n_bins] - n, counts[at][N_BINS - n_bins]
+            found[at] = EDGES[N_BINS - n_bins] + WIDTH * (surplus / inside)
+    return found
 
 
 def _best_f1(seen: FloatArray, present: FloatArray) -> FloatArray:
@@ -211,7 +198,7 @@ def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArra
            [-0.1 , -0.3 , -0.2 ]])
     """
     # Python's numbers, as NumPy's would make double precision of single; and not `max`, which is slower for one row.
-    lowered = scores - OF_BEST * np.maximum(np.maximum.reduce(scores, axis=1, keepdims=True), 0.0)
+    lowered = scores - OF_BEST * np.maximum(np.maximum.reduce(scores, axis=-1, keepdims=True), 0.0)
     lowered -= offsets
     return lowered
 

@@ -280,10 +280,7 @@ class HashedRace(BankAlgorithm[State]):
         n_missed = n_present - (labels == 1).sum(axis=1)
         keep = 0.5 ** (weight * len(labels) / histogram.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
-        threshold, floor = (
-            rules.cardinality_threshold(state.counts, state.n_missed),
-            rules.empty_row_floor(state.counts),
-        )
+        threshold, floor = rules.threshold_and_floor(state.counts, state.n_missed)
         chosen = rules.choose_above(found.scores, threshold, floor) & ~np.isnan(labels)
         return state._replace(
             last_f1=monitoring.example_f1(chosen, labels == 1, n_present),

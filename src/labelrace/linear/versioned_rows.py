@@ -346,16 +346,16 @@ def read_all(tables: Sequence[Any], read: Callable[..., T], *arguments: Any) -> 
     For compiled loops, which look at many rows and need little of each. The function must neither change the arrays nor
     keep them. What is an array already is passed on.
     """
-    locks = {id(table._store): table._store.lock for table in tables if isinstance(table, VersionedRows)}
     # Always in the same order, so that no two threads wait for one another.
-    return _holding([lock for _, lock in sorted(locks.items())], _read, tables, read, arguments)
+    stores = sorted({table._store for table in tables if isinstance(table, VersionedRows)}, key=id)
+    return _holding(stores, _read, tables, read, arguments)
 
 
-def _holding(locks: Sequence[Any], call: Callable[..., T], *arguments: Any) -> T:
-    """Call a function while locks are held."""
-    if not locks:
+def _holding(stores: Sequence[_Store], call: Callable[..., T], *arguments: Any) -> T:
+    """Call a function while the locks of stores are held."""
+    if not stores:
         return call(*arguments)
-    with locks[0]: return _holding(locks[1:], call, *arguments)  # noqa: E701  # fmt: skip
+    with stores[0].lock: return _holding(stores[1:], call, *arguments)  # noqa: E701  # fmt: skip
 
 
 def _read(tables: Sequence[Any], read: Callable[..., T], arguments: tuple[Any, ...]) -> T:
