@@ -345,14 +345,14 @@ def test_documents_of_common_words_in_a_fourth_of_the_memory(skew, kept):
     assert hits[1] > kept * hits[0]
 
 
-@pytest.mark.parametrize("n_constant", [5, 30])
-def test_columns_that_are_the_same_in_every_row_cost_nothing(n_constant):
-    """A signature under each text, for instance: it is the intercept's."""
+@pytest.mark.parametrize(("n_words", "n_signatures"), [(5, 1), (30, 1), (30, 3), (80, 3)])
+def test_words_that_only_come_together_cost_nothing(n_words, n_signatures):
+    """A signature under each text, for instance: one alone is the intercept's."""
     rng = np.random.default_rng(0)
     Y = (rng.random((3000, 12)) < 0.15).astype(int)
     X = (np.repeat(Y, 10, axis=1) & (rng.random((3000, 120)) < 0.3)) | (rng.random((3000, 120)) < 0.02)
-    f1 = []
-    for columns in (X, np.hstack([X, np.ones((3000, n_constant))])):
+    signatures, f1 = rng.integers(0, n_signatures, 3000), []
+    for columns in (X, np.hstack([X, np.repeat(np.eye(n_signatures)[signatures], n_words, axis=1)])):
         model, rows = (
             labelrace.HashedRACEClassifier(max_memory="1MB", random_state=0),
             scipy.sparse.csr_array(columns * 1.0),

@@ -77,7 +77,7 @@ def real(tmp_path_factory):
     with (
         serving(tmp_path_factory.mktemp("journal")) as service,
         listening(service) as port,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}") as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         client.service, client.port = service, port
         yield client
@@ -828,7 +828,10 @@ def test_requests_under_way_are_answered_when_the_service_stops():
                 began.set()
         answers.append(stream)
 
-    with listening(service, stop_seconds=10) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as idle:
+    with (
+        listening(service, stop_seconds=10) as port,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as idle,
+    ):
         idle.get("/health/live")
         threads = [threading.Thread(target=hear, args=(port,))]
         threads += [threading.Thread(target=ask, args=(port, path)) for path in ("/v1/learn", "/v1/predict")]
@@ -885,7 +888,7 @@ def test_memory_of_refused_requests_is_given_back():
 
         if not os.path.exists("/proc/self/statm"):
             pytest.skip("the system does not tell the memory of a process")
-        with httpx.Client() as client:
+        with httpx.Client(timeout=60) as client:
             for number in range(300):
                 if number == 100:
                     before = resident()

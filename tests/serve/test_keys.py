@@ -65,7 +65,7 @@ def test_many_at_the_same_time_count_once(tmp_path):
         answers = []
 
         def ask():
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
                 answers.extend(learn(client).json() for _ in range(5))
 
         threads = [threading.Thread(target=ask) for _ in range(8)]

@@ -125,7 +125,7 @@ def test_logs_have_nothing_of_the_rows(tmp_path, capfd, fails):
     with (
         serving(tmp_path) as real,
         listening(FakeService(error=RuntimeError(SECRET)) if fails else real) as port,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}") as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         for method, path, body in ASKED:
             answer = client.request(method, path, json=body)

@@ -5,9 +5,15 @@ code. For a short list of labels of each row, its candidates, a table learns the
 
     score_j ← score_j + Σ_f x_f T[h(f, j)].
 
-The error of a candidate is its label minus the score, by the squared hinge loss of `labelrace.linear.rls`, and the step
-that of the same learners with a block's precisions ``d``: ``T[h(f, j)] += e_j x_f / d_f / (1 + Σ x_f² / d_f)``. Absent
-labels with scores that are hardly above 0 are no error, so that most pairs never need a weight.
+The error of a candidate is its label minus the score, by the squared hinge loss of `labelrace.linear.rls`. Absent
+labels with scores that are hardly above 0 are no error, so that most pairs never need a weight. The step is that of
+the same learners: for each label, of the rows of a block where it is wrong, with the precisions ``D`` that the block
+leaves,
+
+    (X D⁻¹ Xᵀ + I) a = e,    T[h(f, j)] += Σ_i a_i x_if / d_f.
+
+Most labels are wrong in one row of a block, and ``a = e / (1 + Σ x_f² / d_f)``. Where they are wrong in more, steps of
+their own would add up to many times the error, as soon as the rows have words in common, such as a signature.
 
 A slot is a number of 32 bits, at an index that is computed from a hash of the pair:
 
@@ -31,14 +37,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.sparse import as_rows
+from labelrace.base.sparse import as_rows, row_range
+from labelrace.extreme.blocks import CompiledSparseBlock
 from labelrace.extreme.codes import hash32
 from labelrace.extreme.kernels import kernel
 from labelrace.linear.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# Types of kernels' arguments: the table, and what `_room` makes.
-_TABLE, _CHANGES = "float32[:, ::1]", "uint32[::1], uint32[::1], float32[::1], float32[::1]"
+# Types of kernels' arguments: the table, and what `_room` makes, of pairs or of changes.
+_TABLE, _PAIRS = "float32[:, ::1]", "uint32[::1], uint32[::1], float32[::1]"
+_CHANGES = f"{_PAIRS}, float32[::1]"
 # Seeds of the hash functions of labels and features; those of the codes are 1 and 2.
 _LABEL_SEED, _FEATURE_SEED = 3, 4
 # Mask of the bits that are the owner's tag, and the bits of the weight, nearly 0, of a slot that was just taken over.
@@ -49,11 +57,12 @@ _TAKEOVER_SHARE = np.float32(0.5)
 _ABSENT_MARGIN = np.float32(0.06)
 # Largest number of slots that are read at once.
 _MAX_SLOTS_AT_ONCE = 1 << 17
-# Largest number of rows of a block. Its errors are all computed before any step: with 500 rows the steps overshoot
-# where labels are few.
+# Largest number of rows of a block; the time for each row grows with it.
 _MAX_BLOCK_ROWS = 128
-# Share of a block's rows that a column must have alike to be the intercept's, and rows that this takes.
-_COMMON_SHARE, _FEWEST_COMPARED = 0.5, 8
+# Share of a block's rows that a column must have alike to take no step, and rows that this takes.
+_COMMON_SHARE, _FEWEST_COMPARED = 0.25, 8
+# Largest number of iterations of the conjugate gradients, and the share of the squared residual that is left.
+_MAX_ITERATIONS, _SMALL_RESIDUAL = 32, 1e-6
 
 
 def init(n_slots: int) -> Any:
@@ -100,11 +109,21 @@ def learn(
     blocks = _blocks(Z, labels.shape[1] if n_known is None else min(n_known, labels.shape[1]))
     # One for all blocks: the system takes longer to provide memory than the loops to write to it.
     most = max((Z.indptr[block.stop] - Z.indptr[block.start] for block in blocks), default=0)
-    changes = _room(int(most) * labels.shape[1])
+    changes, pairs = _room(int(most) * labels.shape[1]), _room(int(most) * labels.shape[1])[:3]
+    by_column = scipy.sparse.csr_array((Z.data, columns, Z.indptr), shape=(Z.shape[0], len(precision)))
     for block in blocks:
-        rows = Z.indptr[block.start : block.stop + 1], Z.indices, Z.data
+        some = row_range(by_column, block.start, block.stop)
+        products = CompiledSparseBlock(some)
+        precision[products.touched] += products.squares
+        variance = 1.0 / precision
+        if some.shape[0] >= _FEWEST_COMPARED:
+            sums = np.bincount(some.indices, weights=some.data, minlength=len(precision))[products.touched]
+            variance[products.touched[sums * sums > _COMMON_SHARE * some.shape[0] * products.squares]] = 0.0
+        gram = products.gram(variance[products.touched])
+        steps = (some.data * variance[some.indices]).astype(np.float32)
+        rows = some.indptr, Z.indices[Z.indptr[block.start] : Z.indptr[block.stop]], some.data
         of_block = labels[block], decoder_scores[block], targets[block]
-        n_changes = read_all((table,), _find_changes, *rows, *of_block, precision, columns, *changes)
+        n_changes = read_all((table,), _find_changes, *rows, *of_block, steps, gram, *pairs, *changes)
         table = _changed(table, n_changes, *changes)
     return table
 
@@ -224,31 +243,62 @@ def _sum_slots(table: Any, indptr: Any, features: Any, values: Any, labels: Any)
 
 
 @kernel()
-def _step_sizes(precision: Any, columns: Any, values: Any, n_rows: Any) -> Any:
-    """Add the squares of a block's values to the precision of their columns, and divide the values by it.
+def _solve(gram: Any, rows: Any, wrong: Any, errors: Any, work: Any) -> None:
+    """Replace the errors of a label, at ``wrong``, by the solution of ``(G + I) a = e``, by conjugate gradients.
 
-    A column that is much the same in most rows has no step: it is the intercept's, and the steps of all rows, which go
-    the same way, would add up to more than the error.
+    Their ``rows`` ascend; of the symmetric ``gram`` the lower triangle is read.
     """
-    sums, squares = np.zeros(len(precision)), np.zeros(len(precision))
-    for entry in range(len(values)):
-        sums[columns[entry]] += values[entry]
-        squares[columns[entry]] += np.float64(values[entry]) * np.float64(values[entry])
-    least = _COMMON_SHARE * n_rows if n_rows >= _FEWEST_COMPARED else np.inf
-    for column in range(len(precision)):
-        precision[column] += squares[column]
-        if sums[column] * sums[column] > least * squares[column]:
-            squares[column] = -1.0
-    steps = np.empty(len(values), np.float32)
-    for entry in range(len(values)):
-        column = columns[entry]
-        steps[entry] = 0.0 if squares[column] < 0 else values[entry] / precision[column]
-    return steps
+    n, left = len(rows), 0.0
+    solution, residual, direction, product = work[0], work[1], work[2], work[3]
+    for i in range(n):
+        solution[i], residual[i], direction[i] = 0.0, errors[wrong[i]], errors[wrong[i]]
+        left += residual[i] * residual[i]
+    least = _SMALL_RESIDUAL * left
+    for _ in range(min(n, _MAX_ITERATIONS)):
+        curvature, before = 0.0, left
+        for i in range(n):
+            product[i] = direction[i] * (1.0 + gram[rows[i], rows[i]])
+            for j in range(i):
+                both = np.float64(gram[rows[i], rows[j]])
+                product[i] += both * direction[j]
+                product[j] += both * direction[i]
+        for i in range(n):
+            curvature += direction[i] * product[i]
+        step, left = left / curvature, 0.0
+        for i in range(n):
+            solution[i] += step * direction[i]
+            residual[i] -= step * product[i]
+            left += residual[i] * residual[i]
+        if left <= least:
+            break
+        for i in range(n):
+            direction[i] = residual[i] + left / before * direction[i]
+    for i in range(n):
+        errors[wrong[i]] = solution[i]
+
+
+@kernel()
+def _solve_by_label(gram: Any, labels: Any, errors: Any) -> None:
+    """Replace the errors of candidates, 0 where there is none, by what their labels' systems have for them."""
+    width, size, errors = labels.shape[1], errors.size, errors.reshape(-1)
+    wrong = np.flatnonzero(errors)
+    # By label, and then by row.
+    keys = np.sort(np.ascontiguousarray(labels).reshape(-1)[wrong] * size + wrong)
+    wrong, of_label = keys % size, keys // size
+    rows, work, first = wrong // width, np.empty((4, len(labels))), 0
+    for last in range(1, len(keys) + 1):
+        if last < len(keys) and of_label[last] == of_label[first]:
+            continue
+        if last - first == 1:
+            errors[wrong[first]] /= np.float32(1.0) + gram[rows[first], rows[first]]
+        else:
+            _solve(gram, rows[first:last], wrong[first:last], errors, work)
+        first = last
 
 
 @kernel(
     f"int64({_TABLE}, int32[::1], int32[::1], float32[::1], int64[:, ::1], float32[:, ::1], float64[:, ::1],"
-    f"float64[::1], int32[::1], {_CHANGES})"
+    f"float32[::1], float32[:, ::1], {_PAIRS}, {_CHANGES})"
 )
 def _find_changes(
     table: Any,
@@ -258,8 +308,11 @@ def _find_changes(
     labels: Any,
     decoder_scores: Any,
     targets: Any,
-    precision: Any,
-    columns: Any,
+    step_sizes: Any,
+    gram: Any,
+    slots: Any,
+    tags: Any,
+    weights: Any,
     changed: Any,
     owners: Any,
     steps: Any,
@@ -270,51 +323,46 @@ def _find_changes(
     Parameters
     ----------
     table : (slots, 1) array of float32
-    indptr : (n + 1,) array
-        Where the rows of the block start, and the last one ends.
-    features, values : arrays
-        CSR arrays of all rows.
+    indptr, features, values : arrays
+        CSR arrays of the rows.
     labels, decoder_scores, targets : (n, c) arrays
         Candidates, their scores without the table, and 1, 0 or NaN.
-    precision, columns : arrays
-        As for `learn`; the precision is updated by the block.
+    step_sizes : array
+        The values over the precision of their columns.
+    gram : (n, n) array
+        ``X D⁻¹ Xᵀ``, of which the lower triangle is read.
+    slots, tags, weights : arrays
+        To be written: those of all pairs of a feature and a candidate.
     changed, owners, steps, before : arrays
-        To be written: slots, tags, steps and weights before.
+        To be written: slots, tags, steps and weights before, of those that change.
     """
     bits, (n_rows, width) = table.reshape(-1).view(np.uint32), decoder_scores.shape
-    start, stop = indptr[0], indptr[n_rows]
-    step_sizes = _step_sizes(precision, columns[start:stop], values[start:stop], n_rows)
-    size = np.diff(indptr).max() * width
-    slots, tags, raw = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
-    weights = raw.view(np.float32)
-    known, chosen, sums = np.empty(width, np.int64), np.empty(width, labels.dtype), np.empty(width, np.float32)
-    # Unsigned, as Numba checks whether signed indices are negative, which takes time.
-    wrong, errors = np.empty(width, np.uint64), np.empty(width, np.float32)
-    n_changed = np.uint64(0)
+    raw, errors = weights.view(np.uint32), np.zeros((n_rows, width), np.float32)
     for row in range(n_rows):
-        first, last, total = indptr[row], indptr[row + 1], 0.0
-        n_known = 0
+        first, last = indptr[row], indptr[row + 1]
+        here, sums = slice(first * width, last * width), errors[row]
+        _read_slots(bits, features[first:last], labels[row], slots[here], tags[here], raw[here])
+        _add_up(raw[here], tags[here], values[first:last], sums)
         for c in range(width):
-            known[n_known], chosen[n_known], sums[c] = c, labels[row, c], 0.0
-            # NaN, which differs from itself, is not learned.
-            n_known += targets[row, c] == targets[row, c]
-        _read_slots(bits, features[first:last], chosen[:n_known], slots, tags, raw)
-        _add_up(raw, tags, values[first:last], sums[:n_known])
-        for z in range(first, last):
-            total += values[z] * step_sizes[z - start]
-        n_wrong = 0
-        for c in range(n_known):
-            score = decoder_scores[row, known[c]] + sums[c]
-            if targets[row, known[c]] > 0:
-                error = max(np.float32(1.0) - score, np.float32(0.0))
+            score = decoder_scores[row, c] + sums[c]
+            if targets[row, c] > 0:
+                sums[c] = max(np.float32(1.0) - score, np.float32(0.0))
+            elif targets[row, c] == 0:
+                sums[c] = min(_ABSENT_MARGIN - score, np.float32(0.0))
             else:
-                error = min(_ABSENT_MARGIN - score, np.float32(0.0))
-            wrong[n_wrong], errors[n_wrong] = c, np.float32(error / (1.0 + total))
-            n_wrong += error != 0
-        for z in range(last - first):
-            step_size = step_sizes[first - start + z]
+                # NaN is not learned.
+                sums[c] = 0.0
+    _solve_by_label(gram, labels, errors)
+    # Unsigned, as Numba checks whether signed indices are negative, which takes time.
+    n_changed, wrong = np.uint64(0), np.empty(width, np.uint64)
+    for row in range(n_rows):
+        n_wrong = 0
+        for c in range(width):
+            wrong[n_wrong] = c
+            n_wrong += errors[row, c] != 0
+        for z in range(indptr[row], indptr[row + 1]):
             for e in range(n_wrong):
-                i, step = np.uint64(z * n_known) + wrong[e], errors[e] * step_size
+                i, step = np.uint64(z * width) + wrong[e], errors[row, wrong[e]] * step_sizes[z]
                 is_owned = (raw[i] & _TAG_BITS) == tags[i]
                 changed[n_changed], owners[n_changed] = slots[i], tags[i]
                 steps[n_changed], before[n_changed] = step, weights[i]

@@ -11,7 +11,7 @@ const DONE_SHOWN = 3;
 /** The queue. `onPick(id)` is called when a row is chosen; `onChange()` when rows were added or changed. */
 export class Queue {
   constructor(list, { onPick, onChange }) {
-    Object.assign(this, { list, onPick, onChange, rows: [], fresh: [], next: null, items: new Map(), current: null, me: "", asked: 0, answered: 0 });
+    Object.assign(this, { list, onPick, onChange, rows: [], fresh: [], next: null, items: new Map(), current: null, me: "", asked: 0, answered: 0, loading: 0, missed: false });
     this.filters = { state: "waiting", order: "newest", search: "" };
   }
 
@@ -24,20 +24,31 @@ export class Queue {
 
   /** Ask for the rows anew, and begin with the first. */
   async load() {
-    const asked = (this.asked += 1);
-    const answer = await get(query("v1/rows", { ...this.filters, limit: PAGE }));
-    if (asked !== this.asked) return false;
+    const asked = (this.loading = this.asked += 1);
+    let answer;
+    try {
+      answer = await get(query("v1/rows", { ...this.filters, limit: PAGE }));
+    } finally {
+      if (this.loading === asked) this.loading = 0;
+    }
+    // Only a later request for all rows takes the place of this one: `refresh` keeps those that are shown.
+    if (asked < this.answered || this.loading) return false;
     this.answered = asked;
     Object.assign(this, { rows: answer.rows, fresh: [], next: answer.next });
     this.render();
+    // What happened while it was asked; if that fails, the next event asks again.
+    if (this.missed) this.refresh().catch(() => {});
     return true;
   }
 
   /** Ask again: suggestions of the rows that are shown are replaced in their places, others come to the end. */
   async refresh() {
+    this.missed = Boolean(this.loading);
+    if (this.missed) return;
     const asked = (this.asked += 1);
     const answer = await get(query("v1/rows", { ...this.filters, limit: PAGE }));
-    if (asked < this.answered) return;
+    // The filters may have changed meanwhile.
+    if (asked < this.answered || this.loading) return;
     this.answered = asked;
     // The newest ones come first: those above a row that is known are new, unless there is nothing else to look at.
     const known = answer.rows.findIndex((row) => this.find(row.id));
