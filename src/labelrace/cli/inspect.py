@@ -125,7 +125,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     curve = facts["precision_curve"]
     lines.append(f"Rows learned: {facts['rows']}" + (f"; prequential quality: {quality}" if quality else ""))
     if curve:
-        lines += ["", "Precision asked for: rows that get tags, on recent rows"]
+        lines += ["", "Target precision: share of rows that get tags, on recent rows"]
         lines += [f"  {one['precision']:.2f}: {one['handled']:.0%}" for one in curve]
     lines += ["", "Columns", *(f"  {name}: {kind}" for name, kind in facts["columns"].items())]
     lines += ["", "Tags: rows, F1, precision, recall"]
@@ -136,7 +136,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _curve(tagger: Tagger) -> list[dict[str, float | None]]:
-    """Return the share of rows that get tags for each precision that may be asked for, on recent rows."""
+    """Return the share of recent rows that get tags at each target precision."""
     from labelrace.evaluation.tagging import PRECISIONS
     from labelrace.tables.suggestions import least_confidence
 

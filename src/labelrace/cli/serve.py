@@ -104,7 +104,7 @@ def start(
     labelrace serve --data tickets --host 0.0.0.0 --token-file tokens --allow-host tags.example.org
     """
     _check_beginning(tagger, new, tags, parameters)
-    _check_place(data, database)
+    _check_journal(data, database)
     if precision is not None:
         from labelrace.base.parameters import check_number
 
@@ -181,8 +181,8 @@ def _check_beginning(tagger: Path | None, new: bool, tags: str | None, parameter
         )
 
 
-def _check_place(data: Path | None, database: str | None) -> None:
-    """Refuse a place that is none, or two."""
+def _check_journal(data: Path | None, database: str | None) -> None:
+    """Refuse a journal that is given not at all, or twice."""
     if data is None and database is None:
         raise ValueError(
             "--data must be the folder of the journal, or --database the URL of its database, got neither."
@@ -295,7 +295,7 @@ def compact(data: _Data = None, database: _Url = None, as_json: options.AsJson =
 @contextmanager
 def _journal(data: Path | None, database: str | None, *, is_new: bool = False) -> Iterator[Database]:
     """Open the database of a journal, and close it."""
-    _check_place(data, database)
+    _check_journal(data, database)
     with _plain_errors():
         from labelrace.serve.start import open_database
 

@@ -45,8 +45,8 @@ def measure(
     if page is not None:
         options.check_out(page, tagger_file, source)
     tagger = load_tagger(tagger_file, embed)
-    asked = PRECISIONS if page is not None or as_json else ()
-    tested = measure_tagger(tagger, tables_of(source, batch_size, reading), asked)
+    targets = PRECISIONS if page is not None or as_json else ()
+    tested = measure_tagger(tagger, tables_of(source, batch_size, reading), targets)
     tell_bad_rows(reading.on_bad_row)
     most = None if every else _MAX_TAGS
     if page is not None:
@@ -108,12 +108,12 @@ def _facts(tested: Measured) -> dict[str, Any]:
         ],
         "precision_curve": [
             {
-                "asked": one.precision,
+                "target": one.target,
                 "precision": one.n_right / one.n_given if one.n_given else None,
                 "tags": one.n_given,
                 "handled": one.n_handled / len(tested.rows),
             }
-            for one in tested.asked
+            for one in tested.targets
         ],
         "calibration": [
             {"probability": float(bins.mean_probability[i]), "right": float(bins.share_present[i])} for i in filled

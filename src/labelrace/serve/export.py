@@ -69,8 +69,8 @@ def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], 
     return start, _batches(listed, start.position), header
 
 
-def learned(source: Iterable[str | bytes]) -> Folded:
-    """Return what is known after an exported journal: one fold over all of it."""
+def fold_export(source: Iterable[str | bytes]) -> Folded:
+    """Return the model and quality after an exported journal: one fold over all of it."""
     start, batches, _ = read(source)
     return fold_all(start, batches)
 

@@ -27,7 +27,7 @@ Found = TypeVar("Found")
 # Number of tags to explain if none is predicted.
 _EXPLAINED = 3
 # Where a tag's name is found, as explanations say it.
-_PLACES = ("its name, in a short text", "its name, in a long text", "its description")
+_SOURCES = ("its name, in a short text", "its name, in a long text", "its description")
 # What is known of most tags: one object, as it is quicker to tell that nothing has changed.
 _NO_DETAILS = TagDetails()
 # The aim of a model that names none.
@@ -301,7 +301,7 @@ class Known:
         its = matches.tags == self.numbers[tag]
         of_tag = Matches(matches.rows[its], matches.tags[its], matches.found[its])
         amounts = suggestions.added_by_names(self.state.suggestions, self._likely(row.matrix), of_tag, self.tag_rows)
-        return [(place, amount) for place, amount in zip(_PLACES, amounts.tolist(), strict=True) if amount]
+        return [(source, amount) for source, amount in zip(_SOURCES, amounts.tolist(), strict=True) if amount]
 
     # --- With encoders and without ------------------------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ class Known:
         return replace(self, state=self.state._replace(features=learned), features=features)
 
     def second(self) -> Known:
-        """Return what is known with the second model in the place of the first one, and the reverse."""
+        """Return the same with the two models swapped."""
         assert self.trial is not None
         trial = self.trial._replace(
             model=self.model, suggestions=self.state.suggestions, difference=-self.trial.difference

@@ -68,10 +68,10 @@ class KnownRows(NamedTuple):
         is_known, tags = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.uint64)
         # The newer runs last, as their tags count.
         for run in self.runs:
-            places = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
-            is_here = run.keys[places] == keys
+            indices = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
+            is_here = run.keys[indices] == keys
             is_known |= is_here
-            tags = np.where(is_here, run.tags[places], tags)
+            tags = np.where(is_here, run.tags[indices], tags)
         return is_known, tags
 
     def plus(self, keys: Hashes, tags: Hashes) -> KnownRows:
@@ -101,8 +101,8 @@ class KnownRows(NamedTuple):
             return self
         runs = []
         for run in self.runs:
-            places = np.minimum(np.searchsorted(old, run.tags), len(old) - 1)
-            runs.append(run._replace(tags=np.where(old[places] == run.tags, new[places], run.tags)))
+            indices = np.minimum(np.searchsorted(old, run.tags), len(old) - 1)
+            runs.append(run._replace(tags=np.where(old[indices] == run.tags, new[indices], run.tags)))
         return KnownRows(tuple(runs))
 
     def _followed_by(self, runs: Iterable[Run]) -> KnownRows:

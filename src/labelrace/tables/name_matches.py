@@ -45,7 +45,7 @@ class TextWords(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Pairs of a row and a tag whose name is in the row's texts, in order, and how far it is found in each place."""
+    """Pairs of a row and a tag whose name is in the row's texts, in order, and how far it is found in each source."""
 
     rows: IntArray
     tags: IntArray
@@ -112,10 +112,10 @@ class NameIndex:
     def find(self, texts: Sequence[TextWords]) -> Matches:
         """Find the names of tags in texts, whose words are stems."""
         n_words = max(1, len(self._numbers))
-        places = [self._words(texts, is_short=is_short) for is_short in (True, False)]
-        pairs = [self._names.find(keys, n_words) for keys in places]
+        sources = [self._words(texts, is_short=is_short) for is_short in (True, False)]
+        pairs = [self._names.find(keys, n_words) for keys in sources]
         found: list[tuple[IntArray, FloatArray | float]] = [(rows * self._n_tags + tags, 1.0) for rows, tags in pairs]
-        found.append(self._described(places, n_words))
+        found.append(self._described(sources, n_words))
         keys = np.unique(np.concatenate([one for one, _ in found]))
         table = np.zeros((len(keys), N_KINDS))
         for kind, (one, share) in enumerate(found):
@@ -134,14 +134,14 @@ class NameIndex:
             keys.append((entry_rows(text.counts) * n_words + words)[words >= 0])
         return np.unique(np.concatenate(keys))
 
-    def _described(self, places: Sequence[IntArray], n_words: int) -> tuple[IntArray, FloatArray]:
+    def _described(self, sources: Sequence[IntArray], n_words: int) -> tuple[IntArray, FloatArray]:
         """Return pairs of rows and tags, as ``row * n_tags + tag``, and the share of a description that a row has."""
         if not self._descriptions:
             return np.zeros(0, np.int64), np.zeros(0)
         tags = np.repeat([tag for tag, _ in self._descriptions], [len(words) for _, words in self._descriptions])
         words = np.concatenate([words for _, words in self._descriptions]).astype(np.int64)
         order = np.argsort(words, kind="stable")
-        pairs = _joined(np.union1d(*places), n_words, words[order], tags[order])
+        pairs = _joined(np.union1d(*sources), n_words, words[order], tags[order])
         pairs, counts = np.unique(pairs[0] * self._n_tags + pairs[1], return_counts=True)
         lengths = np.bincount(tags, minlength=self._n_tags)
         share = counts / lengths[pairs % self._n_tags]

@@ -55,8 +55,8 @@ class TableRows:
             start += batch[0].n_rows
         return steps
 
-    def known(self) -> Any:
-        """Return everything that the tagger knows."""
+    def model_state(self) -> Any:
+        """Return the state of the tagger."""
         return self.tagger._known
 
     def pack(self, rows: Table, path: str) -> tuple[Any, dict[str, Array]]:

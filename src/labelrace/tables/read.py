@@ -250,7 +250,7 @@ def _or_header(tables: Iterator[Table], names: Sequence[str], unnamed: Sequence[
         filled = [name for name in unnamed if any(cell is not None for cell in table.columns[name])]
         empty = [name for name in unnamed if name not in filled]
         if filled:
-            _say(f"{path}: columns without a name are called by their place: {quoted_list(filled)}.")
+            _say(f"{path}: columns without a name are named by their position: {quoted_list(filled)}.")
         if empty:
             _say(f"{path}: empty columns without a name are left out: {quoted_list(empty)}.")
         yield table.drop(empty) if empty else table

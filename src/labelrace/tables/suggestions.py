@@ -125,7 +125,7 @@ def with_names(state: Suggestions, likely: Candidates, matches: Matches, tag_row
 
 
 def added_by_names(state: Suggestions, likely: Candidates, matches: Matches, tag_rows: FloatArray) -> FloatArray:
-    """Compute how much is added to the score by each place where names are found, summed over pairs."""
+    """Compute how much is added to the score by each source of names, summed over pairs."""
     base, _ = _base(likely, matches)
     each = (1.0 - base)[:, None] * _described(matches, tag_rows) * state.weights
     return np.asarray(each.reshape(-1, 2, N_KINDS).sum(axis=(0, 1)))

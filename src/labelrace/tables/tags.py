@@ -155,19 +155,19 @@ def tagged_dataset(tagger: Any, source: Any, reading: Any = None) -> tuple[Tagge
     """
     start, features = time.process_time(), tagger.new_features()
     parts, rows, columns = list[Any](), list[list[int]](), dict[str, int]()
-    state, places, names = None, np.zeros(0, dtype=np.int32), list[str]()
+    state, word_columns, names = None, np.zeros(0, dtype=np.int32), list[str]()
     for table, tags, _ in tagger.tagged_batches(source, reading=reading):
         known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
         state, X, _, reused, _ = features.update(state, table)
         words = state.vocabulary.names
-        new = [*reused.tolist(), *range(len(places), len(words))]
-        places = np.append(places, np.zeros(len(words) - len(places), np.int32))
-        places[new] = np.arange(len(names), len(names) + len(new))
+        new = [*reused.tolist(), *range(len(word_columns), len(words))]
+        word_columns = np.append(word_columns, np.zeros(len(words) - len(word_columns), np.int32))
+        word_columns[new] = np.arange(len(names), len(names) + len(new))
         names += [words[column] for column in new]
         X = X[known]
-        X = scipy.sparse.csr_array((X.data, places[X.indices], X.indptr), shape=(len(known), len(names)))
+        X = scipy.sparse.csr_array((X.data, word_columns[X.indices], X.indptr), shape=(len(known), len(names)))
         X.sort_indices()
         parts.append(X)
         rows += [[columns.setdefault(tag, len(columns)) for tag in sorted(names)] for names in truth]

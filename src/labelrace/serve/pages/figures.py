@@ -167,13 +167,13 @@ def _precision(curve: Mapping[str, Any]) -> Part:
     tips = [f"From {_share(c)} confidence on: {_share(p)} right, in {_share(h)} of rows" for h, p, c in rows]
     series = [Series("found" if target else "", x, y, 0, marker="o", tips=tips)]
     if target is not None:
-        tip = f"{_share(target)} is the precision that was asked for"
-        series.append(Series("asked for", [0.0, 1.0], [target, target], None, tips=[tip, tip]))
+        tip = f"{_share(target)} is the target precision"
+        series.append(Series("target", [0.0, 1.0], [target, target], None, tips=[tip, tip]))
         reached = max((h for h, p, _ in rows if p >= target), default=None)
         hint += " " + (
-            f"With {_share(target)} asked for, {_share(reached)} of rows can be left to the tagger."
+            f"At a target of {_share(target)}, {_share(reached)} of rows can be left to the tagger."
             if reached is not None
-            else f"With {_share(target)} asked for, every row is for people still."
+            else f"At a target of {_share(target)}, every row still needs a person."
         )
     labels = ("share of rows with a tag", "precision")
     panel = Panel("", series, *labels, x_range=(0.0, 1.0), y_range=(0.0, 1.0), percent=True)
