@@ -244,7 +244,7 @@ def test_no_answer_in_time(stub, pauses, kind):
 @BOTH
 @pytest.mark.parametrize(
     ("status", "body", "words"),
-    [(200, b"<html>", "is no JSON"), (404, b"<html>", "status 404"), (403, {"message": "no"}, "status 403")],
+    [(200, b"<html>", "is not JSON"), (404, b"<html>", "status 404"), (403, {"message": "no"}, "status 403")],
 )
 def test_something_else_answers(stub, kind, status, body, words):
     with pytest.raises(ServiceError, match=words) as raised:

@@ -103,7 +103,7 @@ class Fitted:
         return learned
 
     def or_successor(self, schema: Schema) -> Fitted:
-        """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""
+        """Return the model, or its successor, if the schema outgrows the algorithm."""
         state = self.algorithm.successor_state(self.state, schema)
         if state is None:
             return self

@@ -36,9 +36,7 @@ def number_of(n: int, thing: str) -> str:
 def standard_input() -> TextIO:
     """Return standard input, from which rows are to be read."""
     if sys.stdin is None:
-        raise ValueError(
-            "Standard input must be open to read '-', but it is closed: name a file, or lead rows into it."
-        )
+        raise ValueError("Standard input must be open to read '-', but it is closed: name a file, or pipe rows to it.")
     return sys.stdin
 
 

@@ -93,10 +93,10 @@ Scheduler = Annotated[
 
 _READING = {
     "delimiter": Annotated[
-        str | None, option(help="What separates the cells of a CSV file; by default the header shows it.")
+        str | None, option(help="Cell separator of a CSV file; detected from the header by default.")
     ],
     "encoding": Annotated[
-        str | None, option(help="The encoding of a CSV file, such as cp1252; by default UTF-8, or what the file shows.")
+        str | None, option(help="Encoding of a CSV file, such as cp1252; detected by default, mostly UTF-8.")
     ],
     "sheet": Annotated[str | None, option(help="The sheet of an Excel file; by default the first one.")],
     "skip_bad_rows": Annotated[
@@ -273,7 +273,9 @@ def check_replaces(out: Path, force: bool) -> None:
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise ValueError(f"{out} exists: name another file, add --force to replace it, or use 'labelrace update'.")
     if not typer.confirm(f"{out} exists. Replace it?", err=True):
-        raise ValueError(f"{out} is as it was: name another file, or use 'labelrace update' to go on with it.")
+        raise ValueError(
+            f"{out} was not replaced: name another file, or use 'labelrace update' to continue its training."
+        )
 
 
 def matching_files(sources: list[str]) -> list[str]:

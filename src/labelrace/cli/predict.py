@@ -48,10 +48,13 @@ def predict(
     ] = None,
     precision: Annotated[
         float | None,
-        options.option(help="Of a tagger: give only tags that have been right so often, such as 0.9; see 'review'."),
+        options.option(
+            help="Of a tagger: give only tags whose precision on recent rows is at least this, such as 0.9; see "
+            "'review'."
+        ),
     ] = None,
     min_probability: Annotated[
-        float | None, options.option(help="Of a tagger: give only tags that are at least so likely.")
+        float | None, options.option(help="Of a tagger: give only tags of at least this probability.")
     ] = None,
     bom: Annotated[
         bool, typer.Option("--bom", help="Begin CSV with a byte order mark, so that Excel reads it as UTF-8.")
@@ -124,7 +127,7 @@ def predict(
 
 
 def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float | None) -> None:
-    """Take over which tags are to be given, and say so where none of them can be."""
+    """Set the target precision and the least probability, and warn if no tag can reach the precision."""
     from labelrace.base.parameters import check_number
     from labelrace.tables.suggestions import least_confidence
 
@@ -136,9 +139,9 @@ def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float 
     if wanted is not None and least_confidence(tagger.state.suggestions, wanted) > 1.0:
         curve = tagger.precision_curve_
         reached = curve.precision[curve.n_suggestions > 0].max(initial=0.0)
-        why = f"the tagger has not been right so often as {wanted:g} asks for, at most {reached:.2f}"
+        why = f"the precision on recent rows is at most {reached:.2f}, below {wanted:g}"
         if not curve.n_suggestions.any():
-            why = "the tagger has learned a single batch, so that it has not been tested"
+            why = "the tagger has learned a single batch, and was never tested"
         say(f"No tags are given: {why}. Give a lower --precision, or let it learn more rows.", err=True)
 
 

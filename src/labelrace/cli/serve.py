@@ -72,7 +72,7 @@ def start(
     ] = None,
     precision: Annotated[
         float | None,
-        options.option(help="Suggest only tags that are right so often, as .9; from now on, on all processes."),
+        options.option(help="Target precision of suggestions, such as 0.9; from now on, on all processes."),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on; others than this machine need tokens.")] = (
         "127.0.0.1"
@@ -150,7 +150,7 @@ def _parameters(texts: list[str] | None) -> dict[str, Any]:
 
 
 def _ask_for(service: Service, precision: float) -> None:
-    """Have all processes suggest only tags that are right so often, unless they do already."""
+    """Set the target precision of all processes, unless it is set already."""
     from labelrace.serve.lessons import Lesson
 
     service.catch_up(None)

@@ -112,14 +112,14 @@ def count_untouched(tagger: Tagger, file: str, batch_size: int, reading: Reading
 
 
 def people_said(tagger: Tagger, files: list[str], batch_size: int, reading: Reading) -> list[str]:
-    """Return the files without those whose tags are all as they were predicted, and say how many rows are so."""
+    """Return the files in which a predicted tag was changed, and print how many rows were not changed."""
     kept = []
     for file in files:
         n_rows, n_same = count_untouched(tagger, file, batch_size, reading)
         if n_rows and n_same == n_rows:
             say(
-                f"Left out {file}: all its tags are as they were predicted, and a tagger learns only what people said. "
-                "Correct some; if somebody has found all of them right, remove the column of probabilities.",
+                f"Skipped {file}: no predicted tag was changed. Correct some, or, if all are right, remove the "
+                "probabilities column.",
                 err=True,
             )
             continue
@@ -176,7 +176,7 @@ def report_tagger(
 ) -> None:
     """Print a message, and how well tags were predicted; if the training was stopped, end the command with it.
 
-    ``before`` is what was counted before the files were learned: their quality is said apart.
+    ``before`` is what was counted before the files were learned: their quality is printed separately.
     """
     from labelrace.tables.tagger_facts import quality_text
 
@@ -189,7 +189,7 @@ def report_tagger(
     quality = quality_text(counted.quality())
     if not quality:
         if before.state is None:
-            say("No row was tested, as all were learned in one batch: a smaller --batch-size tests most of them.")
+            say("No prequential quality: all rows were in one batch. Use a smaller --batch-size.")
         return
     of_files = f"{quality} ({_rows(counted.n_tested)})"
     if before.state is not None and before.state.n_tested:

@@ -69,10 +69,10 @@ def measure(
 
 
 def say_learned(n_known: int) -> None:
-    """Say that rows were learned before, on which a tagger looks better than it is."""
+    """Warn of rows that were learned before, on which the quality is too high."""
     if n_known:
         rows = "1 row" if n_known == 1 else f"{n_known:,} rows"
-        say(f"Warning: {rows} of these had been learned: on such rows a tagger is better than on new ones.", err=True)
+        say(f"Warning: {rows} of these had been learned: the quality on them is too high.", err=True)
 
 
 def measure_lines(measures: dict[str, float]) -> list[str]:

@@ -90,7 +90,7 @@ def wait_for(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = 
     LostError
         If nobody has ``needed`` any more. Dask would compute it again, and all that it came from.
     DistributedError
-        If workers are lost one after the other and nothing is done meanwhile, or if there are none for minutes. Dask
+        If workers are lost one after the other before any finishes a task, or if there are none for minutes. Dask
         gives up tasks whose workers die, but would wait for ever if they die before they get a task.
     """
     distributed = engine()
@@ -112,7 +112,7 @@ def wait_for(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = 
             most_done, n_lost = n_done, 0
         known, seen = workers, time.monotonic() if workers else seen
         if n_lost > _ALLOWED_FAILURES:
-            raise DistributedError(f"{n_lost} workers were lost one after the other, and none has done anything.")
+            raise DistributedError(f"{n_lost} workers were lost before any finished a task.")
         if time.monotonic() - seen > _MAX_SECONDS_ALONE:
             raise DistributedError(f"There have been no workers for {_MAX_SECONDS_ALONE:.0f} seconds.")
 

@@ -47,7 +47,7 @@ def read_json(body: bytes) -> Any:
     >>> read_json(b'{"rows": [], "rows": []}')
     Traceback (most recent call last):
     ...
-    labelrace.serve.problems.Problem: The body must be JSON: the name 'rows' is twice in an object.
+    labelrace.serve.problems.Problem: The body must be JSON: duplicate name 'rows' in an object.
     """
     try:
         text = body.decode()
@@ -101,7 +101,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {printable(twice)!r} is twice in an object.")
+        raise ValueError(f"duplicate name {printable(twice)!r} in an object.")
     return values
 
 
@@ -118,7 +118,7 @@ def _whole(text: str) -> int | float:
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON.")
+    raise ValueError(f"{name} is not a JSON number.")
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_int=_whole, parse_constant=_constant)

@@ -157,7 +157,7 @@ def _add_rows(
     explanations: Gatherer[Prediction, dict[str, Any]],
     lessons: Gatherer[Lesson, dict[str, Any]],
 ) -> None:
-    """Add what is asked and said of rows."""
+    """Add the routes for rows."""
 
     @app.post("/v1/predict", tags=["rows"], **_described(forms.Predictions, forms.Predict))
     async def predict(request: Request) -> Response:
@@ -210,7 +210,7 @@ def _add_rows(
 
 
 def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str, Any]]) -> None:
-    """Add what is asked and said of tags."""
+    """Add the routes for tags."""
 
     @app.get("/v1/tags", tags=["tags"], **_described(forms.Tags))
     def list_tags(
@@ -246,7 +246,7 @@ def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str
 
 
 def _add_state(app: FastAPI, service: Service, events: Events) -> None:
-    """Add what is asked of the whole."""
+    """Add the routes for the state of the service."""
     exports = set[object]()
 
     @app.get("/v1/status", tags=["service"], **_described(forms.Status))
@@ -282,7 +282,7 @@ def _add_watching(
     queues: dict[str, Gatherer[Any, Any]],
     events: Events,
 ) -> None:
-    """Add what those ask who watch the service."""
+    """Add the routes for monitoring."""
 
     @app.get("/health/live", tags=["service"], **_described(forms.Health))
     async def is_alive() -> Response:

@@ -170,12 +170,12 @@ def error_of(reply: Reply, url: str) -> ServiceError:
 
 
 def json_of(reply: Reply, url: str) -> Any:
-    """Read an answer; what is no JSON comes from something else than the service."""
+    """Read an answer; what is not JSON does not come from the service."""
     try:
         return json.loads(reply.content)
     except ValueError:
         raise ServiceError(
-            f"The answer from {url} is no JSON: check that this is the address of a service.", reply.status
+            f"The answer from {url} is not JSON: check that this is the address of a service.", reply.status
         ) from None
 
 

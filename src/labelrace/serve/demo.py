@@ -187,7 +187,7 @@ def _serve(folder: Path, port: int, n_rows: int, seconds: float | None) -> None:
             status = client.status()
         print(f"Learned {status['rows']:,} tickets, {status['waiting']:,} wait for their tags.", flush=True)
         if seconds is None:
-            print("The service goes on until Ctrl-C.", flush=True)
+            print("The service runs until Ctrl-C.", flush=True)
         while seconds is None:
             time.sleep(3600)
 

@@ -47,13 +47,13 @@ def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
     header: dict[str, Any] = {"kind": _KIND, "format": FORMAT, "parameters": given, "position": 0}
     if not first and given is not None:
         return header
-    # The oldest snapshot that is whole.
+    # The oldest intact snapshot.
     for position in sorted(at for at in snapshots.positions(connection) if at >= first):
         with contextlib.suppress(snapshots.UnreadableError):
             content = snapshots.read(connection, position)
             if content is not None:
                 return header | {"position": position, "snapshot": base64.b64encode(content).decode()}
-    raise busy("The journal has no snapshot that is whole, but it needs one: restore a backup.")
+    raise busy("The journal needs a snapshot, but has no intact snapshot: restore a backup.")
 
 
 def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The fold: what is known after a batch of the journal. Pure: the same entries give the same model, to the bit.
+"""The fold: model and quality after a batch of the journal. Pure: the same entries give the same model, to the bit.
 
 A batch is learned as one. If the model refuses it, its entries are learned one at a time, and those that are refused
 then are noted, with the reason: everybody who folds the journal refuses the same ones.
@@ -26,7 +26,7 @@ MAX_REFUSED = 100
 
 
 class Folded(NamedTuple):
-    """What is known at a position of the journal."""
+    """The model and quality at a position of the journal."""
 
     position: int
     tagger: Tagger  # never changed; it knows nothing before the first row with a tag
@@ -39,7 +39,7 @@ class Folded(NamedTuple):
 
 
 def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:
-    """Return what is known after a further batch."""
+    """Return model and quality after a further batch."""
     try:
         return _after(folded, batch)
     except REFUSALS:
@@ -47,7 +47,7 @@ def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:
 
 
 def fold_all(folded: Folded, batches: Iterable[Sequence[Entry]]) -> Folded:
-    """Return what is known after further batches: learning a journal again."""
+    """Return model and quality after further batches: learning a journal again."""
     return reduce(fold, batches, folded)
 
 

@@ -41,14 +41,14 @@ class Options(NamedTuple):
 
 
 class Follower:
-    """Knows what follows from a journal, and goes on knowing it.
+    """Keeps the model up to date with the journal.
 
     Parameters
     ----------
     database : Database
         With a journal that was begun (`labelrace.serve.start`).
     folded : Folded
-        What is known by some position of that journal.
+        The model and quality at some position of that journal.
     options : Options
     """
 
@@ -143,7 +143,7 @@ class Follower:
         """Go on from a snapshot, as entries that come next are gone."""
         folded = snapshots.newest(self.database)
         if folded is None or folded.position <= self.folded.position:
-            raise busy("The journal was compacted, and there is no snapshot that is whole: restore a backup.")
+            raise busy("The journal was compacted, and there is no intact snapshot: restore a backup.")
         with self._learning:
             if folded.position > self.folded.position:
                 self._take(folded, [])
@@ -235,7 +235,7 @@ class Follower:
         return max(0, self.head - self.folded.position)
 
     def exact(self, connection: Connection) -> Folded:
-        """Return what is known at the end of the journal, on a connection that keeps others from writing."""
+        """Return the model and quality at the end of the journal, on a connection that keeps others from writing."""
         folded = self.folded
         try:
             while batches := self.journal.batches(connection, folded.position):

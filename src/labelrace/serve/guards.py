@@ -82,8 +82,8 @@ class ServerOptions:
         """Refuse to be reached by others without tokens."""
         if not self.tokens and not is_loopback(self.host):
             raise ValueError(
-                f"host must be one of this machine (127.0.0.1) without tokens, got {self.host!r}: whoever reaches "
-                "the service could change what it has learned. Give --token-file."
+                f"host must be one of this machine (127.0.0.1) without tokens, got {self.host!r}: anyone who reaches "
+                "the service could change the model. Give --token-file."
             )
 
     def hosts(self) -> frozenset[str]:

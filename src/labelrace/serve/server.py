@@ -58,7 +58,7 @@ def run(service: Service, options: ServerOptions | None = None, *, listener: soc
 
 
 def bind(options: ServerOptions) -> socket.socket:
-    """Return a socket that listens; what is wrong with the address is told in a sentence."""
+    """Return a socket that listens; raise ValueError for an address that cannot be used."""
     options.check()
     host, port = options.host.strip("[]"), options.port
     try:
@@ -66,11 +66,11 @@ def bind(options: ServerOptions) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         reason = {
-            errno.EADDRINUSE: "another program uses it: choose another with --port",
-            errno.EACCES: "it needs rights that this program has not: choose one above 1023 with --port",
+            errno.EADDRINUSE: "another program uses this port: choose another with --port",
+            errno.EACCES: "permission denied: choose a port above 1023 with --port",
             errno.EADDRNOTAVAIL: "this machine has no such address: choose another with --host",
         }.get(error.errno or 0, error.strerror or str(error))
-        raise ValueError(f"{options.host}, port {port}, cannot be listened on; {reason}.") from error
+        raise ValueError(f"Cannot listen on {options.host}:{port}: {reason}.") from error
 
 
 def make_server(service: Service, options: ServerOptions) -> Server:

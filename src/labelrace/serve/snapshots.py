@@ -109,7 +109,7 @@ def positions(connection: Connection) -> list[int]:
 
 
 def newest(database: Database, before: int | None = None) -> Folded | None:
-    """Load the newest snapshot that is whole, of those at ``before`` or earlier; None if there is none."""
+    """Load the newest intact snapshot of those at ``before`` or earlier; None if there is none."""
     tried = set[int]()
     while True:
         with database.reading() as connection:

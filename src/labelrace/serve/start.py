@@ -35,7 +35,7 @@ def open_database(data: str | os.PathLike[str] | None, url: str | None, *, is_ne
             )
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
-            raise PermissionError(f"The folder {folder} cannot be written, but a journal is: change its rights.")
+            raise PermissionError(f"The folder {folder} of the journal is not writable: change its permissions.")
         database = Database(url_of(folder))
     try:
         database.create()
@@ -92,7 +92,7 @@ def begin(
 
 
 def newest(database: Database) -> Folded:
-    """Return what is known by the newest snapshot, or what the journal begins with."""
+    """Return the newest snapshot, or the start of the journal if there is none."""
     folded = snapshots.newest(database)
     if folded is not None:
         return folded
@@ -100,12 +100,12 @@ def newest(database: Database) -> Folded:
     with database.reading() as connection:
         parameters, compacted = journal.fact(connection, PARAMETERS), journal.compacted(connection)
     if parameters is None or compacted:
-        raise ValueError("The journal has no snapshot that is whole, but it needs one: restore a backup.")
+        raise ValueError("The journal needs a snapshot, but has no intact snapshot: restore a backup.")
     return empty(parameters)
 
 
 def empty(parameters: Mapping[str, Any]) -> Folded:
-    """Return what is known at the beginning of a journal that begins from nothing."""
+    """Return the empty start of a journal that has no tagger to begin with."""
     return Folded(0, served(Tagger(**{"id": ID, "random_state": 0, **parameters})))
 
 
@@ -117,7 +117,10 @@ def _check_format(version: int | None) -> None:
 def _check_same(known: Mapping[str, Any], parameters: dict[str, Any] | None, digest: str | None) -> None:
     if digest is not None and digest != known[FILE_DIGEST]:
         raise ValueError(
-            "The journal began with another tagger: leave the tagger out to go on with it, or name another folder."
+            "The journal was started with another tagger: leave the tagger out to continue it, or name another folder."
         )
     if parameters is not None and parameters != known[PARAMETERS]:
-        raise ValueError("The journal began in another way: leave out --new to go on with it, or name another folder.")
+        raise ValueError(
+            "The journal was started with a tagger or with other parameters: leave out --new to continue it, or name "
+            "another folder."
+        )

@@ -132,9 +132,9 @@ def unpack(content: Any) -> FirstRows | None:
     columns = {str(name): _cells(kind, cells) for name, (kind, cells) in content["columns"].items()}
     n_learned = content["n_learned"]
     if len(tags) >= N_FIRST or any(len(cells) != len(tags) for cells in columns.values()):
-        raise ValueError("its first rows are not of one length")
+        raise ValueError("its first rows have columns of different lengths, or are too many")
     if not isinstance(n_learned, int) or not 0 <= n_learned <= len(tags):
-        raise ValueError("its first rows are not counted as they should be")
+        raise ValueError("n_learned of its first rows must be between 0 and their number")
     return FirstRows(Table(columns, len(tags), bool(content["has_names"])), tags, n_learned)
 
 

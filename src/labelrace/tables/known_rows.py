@@ -222,10 +222,10 @@ def unpack(keys: Hashes, tags: Hashes, lengths: Hashes) -> KnownRows:
     """Read rows from arrays; damaged ones are refused."""
     arrays = (keys, tags, lengths)
     if any(array.dtype != np.uint64 or array.ndim != 1 for array in arrays) or len(keys) != len(tags):
-        raise ValueError("its known rows are not as they should be")
+        raise ValueError("its known rows must be arrays of whole numbers, with as many tags as keys")
     sizes = lengths.tolist()
     if sum(sizes) != len(keys) or len(keys) > MAX_ROWS or not all(0 < size <= MAX_RUN for size in sizes):
-        raise ValueError("its known rows are not as many as they should be")
+        raise ValueError("the lengths of its known rows do not add up to their number, or exceed the largest one")
     ends = np.cumsum(sizes, dtype=np.intp)[:-1]
     runs = tuple(map(Run, np.split(keys, ends), np.split(tags, ends))) if sizes else ()
     if any((run.keys[1:] <= run.keys[:-1]).any() for run in runs):

@@ -171,7 +171,7 @@ def observe(
     chosen_by: Rule,
     n_features: IntArray,
 ) -> Suggestions:
-    """Take in how rows are predicted before they are learned.
+    """Record the predictions of rows before they are learned.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ def precision_curve(state: Suggestions) -> PrecisionCurve:
 
 
 def least_confidence(state: Suggestions, precision: float) -> float:
-    """Find the confidence from which on suggestions are right so often; infinite if nothing is."""
+    """Find the least confidence at which suggestions reach a precision; infinite if there is none."""
     curve = precision_curve(state)
     enough = np.flatnonzero((curve.precision >= precision) & (curve.n_suggestions >= _FEWEST))
     return float(curve.confidence[enough[0]]) if len(enough) else np.inf

@@ -59,8 +59,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         The name of a model, see `labelrace.model_names`, or an unfitted classifier of labelrace. It must accept new
         features and labels.
     precision : float, default=None
-        Share of the given tags that is to be right, such as 0.9: only tags that have been right so often, on rows not
-        learned yet, are given. Rows without a tag are for people, see `suggest`. None for as many tags as rows have.
+        Share of the given tags that is to be right, such as 0.9: only tags of a confidence that has reached it, on rows
+        not learned yet, are given. Rows without a tag are for people, see `suggest`. None for as many as rows have.
     min_probability : float, default=0.0
         Tags that are less likely are not given.
     single : {"auto", True, False}, default="auto"

@@ -146,7 +146,9 @@ def _read_suggestions(header: dict[str, Any], tensors: dict[str, Array]) -> Sugg
     for name, expected in content.items():
         given = tensors[name]
         if given.shape != expected.shape or given.dtype != float or not np.isfinite(given).all():
-            raise ValueError("its counts of suggestions are not as they should be")
+            raise ValueError(
+                f"its counts of suggestions must be finite and of shape {expected.shape}, but {name} is not"
+            )
     parts = {name.removeprefix(_SUGGESTIONS): tensors[name] for name in content}
     counts = {name: parts[_SCORES + name] for name in empty.scores._fields}
     scores: Any = [value if value.ndim else float(value) for value in counts.values()]
