@@ -142,7 +142,7 @@ def test_a_registered_function_and_what_is_said_about_it(registered):
         labelrace.make_model("obr-ridge", beta=1)
     with pytest.raises(ValueError, match=r"name must be free, got 'obr-ridge', which <function .* has"):
         labelrace.register_model("obr-ridge", lambda **any_parameters: any_parameters)
-    # Whoever defines a function again, as in a notebook, may register it again.
+    # A function that is defined again, as in a notebook, may be registered again.
     labelrace.register_model("obr-ridge", ridge)
     assert describe_model("obr-ridge") == ""
     assert is_online("obr-ridge")

@@ -159,7 +159,7 @@ def _slowly(part):
 
 
 def test_memory_that_is_used_up_names_the_share_and_what_to_do(client):
-    """As the system does it, by SIGKILL, with whoever takes the task."""
+    """As the system does it, by SIGKILL, with the worker that takes the task."""
 
     def exhaust():
         os.kill(os.getpid(), signal.SIGKILL)

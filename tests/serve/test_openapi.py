@@ -139,7 +139,7 @@ def test_logs_have_nothing_of_the_rows(tmp_path, capfd, fails):
 
 
 def test_a_journal_that_cannot_be_followed_is_told_without_rows(tmp_path, monkeypatch):
-    """Whoever asks whether the service is ready needs no token."""
+    """A client that asks whether the service is ready needs no token."""
     with serving(tmp_path) as service, asking(service) as client:
 
         def fail():

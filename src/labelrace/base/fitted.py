@@ -126,7 +126,7 @@ class Fitted:
         return sets.astype(self.schema.label_dtype, copy=False)
 
     def are_right(self, rows: AnyMatrix, Y: AnyMatrix) -> BoolArray:
-        """Tell whose label sets are predicted exactly; ``Y`` may have further labels, which are never predicted."""
+        """Return which rows are predicted exactly; ``Y`` may have further labels, which are never predicted."""
         predicted = scipy.sparse.csr_array(self.predict(rows).astype(float))
         predicted.resize(Y.shape)
         return (predicted != scipy.sparse.csr_array(Y)).sum(axis=1) == 0

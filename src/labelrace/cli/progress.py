@@ -30,7 +30,7 @@ Batch: TypeAlias = tuple[Any, ...]
 Learn: TypeAlias = Callable[..., object]  # of a learner and the parts of a batch
 
 _REFUSALS = (LabelraceError, ValueError)
-# Refused rows of a batch from which it is not the rows that are wrong: so many, and this share.
+# From this number and this share of refused rows in a batch on, it is not the rows that are wrong.
 _MAX_REFUSED, _REFUSED = 20, 0.1
 _MEASURES = ("example_f1", "micro_f1", "hamming_loss")
 

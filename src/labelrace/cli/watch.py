@@ -218,7 +218,7 @@ def _show(connect: Callable[[], Client]) -> None:
 
 
 def _follow(client: Client, tell: Callable[[Any], None]) -> None:
-    """Tell events; a service that is gone may come back."""
+    """Pass events on; a service that is gone may come back."""
     while True:
         try:
             for event in client.events():
@@ -229,7 +229,7 @@ def _follow(client: Client, tell: Callable[[Any], None]) -> None:
 
 
 def _ask_again(client: Client, tell: Callable[[Any], None]) -> None:
-    """Tell now and then what events do not tell."""
+    """Ask now and then for what events do not have."""
     while True:
         time.sleep(_REFRESH)
         try:

@@ -35,7 +35,7 @@ _THRIFT = {
     # Each process would look fifty times a second how late it is, and ten times how much memory is used.
     "distributed.admin.tick.interval": "1s",
     "distributed.worker.memory.monitor-interval": "500ms",
-    # A task goes to whoever is free: a second one that waits beside the first would wait while others have none.
+    # A task goes to a worker that is free: a second one that waits beside the first would wait while others have none.
     "distributed.scheduler.worker-saturation": 1.0,
     # Dask lets its workers give all that is freed back to the system at once. Products of batches need arrays of a
     # megabyte again and again, and to get their pages back takes a third as long as to learn.
@@ -100,7 +100,7 @@ def wait_for(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = 
         with suppress(TimeoutError):
             distributed.wait([future], timeout=_INTERVAL)
         if future.done():
-            # Whoever has it may die meanwhile: then it is computed again, or what it needs is lost.
+            # The worker that has it may die meanwhile: then it is computed again, or what it needs is lost.
             with suppress(TimeoutError):
                 return future.result(timeout=patience)
             patience *= 2

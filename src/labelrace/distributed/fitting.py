@@ -221,7 +221,7 @@ class _Rounds:
         # Sent once, as there may be very many names.
         self._sent_features = None if features is None else send(client, features)
         self._source = None if features is None or features.names is None else source_of(features)
-        # A piece is learned once, so that whoever learns it may as well compute it.
+        # A piece is learned once, so that the worker that learns it may as well compute it.
         self._pieces = as_delayed_pieces(pieces)
         self._settings = settings
         self._plan = list[list[range]]()
@@ -305,7 +305,7 @@ class _Rounds:
         """Submit a round: shares, the tree, and the joint model."""
         n_held_out = max(1, -(-self._settings.n_held_out // len(ranges)))
         settings = self._settings._replace(n_held_out=n_held_out, is_alone=len(ranges) == 1)
-        # Names of its own: Dask lets tasks wait for whoever is free only where those of a name need few others.
+        # Names of its own: Dask lets tasks wait for a free worker only where those of a name need few others.
         name, submit = uuid.uuid4().hex, self._client.submit
         shares = [
             submit(

@@ -261,7 +261,7 @@ def _add_state(app: FastAPI, service: Service, events: Events) -> None:
 
     @app.get("/v1/events", tags=["service"], **_streamed("text/event-stream", "Events: position, row, open, mark."))
     async def listen() -> Response:
-        """Tell what happens, as server-sent events, until the listener goes."""
+        """Stream events, as server-sent events, until the listener disconnects."""
         return await events.stream()
 
     @app.get("/v1/export", tags=["service"], **_streamed("application/x-ndjson", "The journal, a JSON object a line."))

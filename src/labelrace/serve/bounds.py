@@ -16,7 +16,7 @@ _DRAINED, _DRAIN_SECONDS = 1 << 20, 1.0
 
 
 class Rates:
-    """Requests of each token or address: so many a second in the long run, ten times as many at once.
+    """Requests of each token or address: `rate` a second in the long run, ten times as many at once.
 
     Parameters
     ----------

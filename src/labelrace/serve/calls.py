@@ -253,11 +253,11 @@ class Calls:
         return (yield from self._ask("POST", f"/v1/tags/{verb}", body=body, key=None if preview else new_key()))
 
     def status(self) -> Steps[dict[str, Any]]:
-        """Tell how much was learned."""
+        """Get the state of the service, see `Client.status`."""
         return (yield from self._ask("GET", "/v1/status"))
 
     def quality(self) -> Steps[dict[str, Any]]:
-        """Tell how good the suggestions are."""
+        """Get the quality of the suggestions, see `Client.quality`."""
         return (yield from self._ask("GET", "/v1/quality"))
 
 

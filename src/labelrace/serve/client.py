@@ -213,11 +213,11 @@ class Client(_Client):
         return self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     def status(self) -> dict[str, Any]:
-        """Tell how much was learned, what waits, and up to which position of the journal."""
+        """Return how many rows were learned and wait, and the position in the journal."""
         return self._run(self._calls.status())
 
     def quality(self) -> dict[str, Any]:
-        """Tell how good suggestions were, tested before they were learned: now, by day, by tag."""
+        """Return the prequential quality of the suggestions: now, by day, by tag."""
         return self._run(self._calls.quality())
 
     def events(self) -> Iterator[Event]:
@@ -349,11 +349,11 @@ class AsyncClient(_Client):
         return await self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     async def status(self) -> dict[str, Any]:
-        """Tell how much was learned, what waits, and up to which position of the journal."""
+        """Return how many rows were learned and wait, and the position in the journal."""
         return await self._run(self._calls.status())
 
     async def quality(self) -> dict[str, Any]:
-        """Tell how good suggestions were, tested before they were learned: now, by day, by tag."""
+        """Return the prequential quality of the suggestions: now, by day, by tag."""
         return await self._run(self._calls.quality())
 
     async def events(self) -> AsyncIterator[Event]:

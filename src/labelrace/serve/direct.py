@@ -1,6 +1,6 @@
 """A short way for the requests that are many: from the guard straight to the function that answers them.
 
-FastAPI finds a route and fills in a function's arguments anew for every request. The few routes that clients ask all
+FastAPI finds a route and fills in a function's arguments again for every request. The few routes that clients ask all
 the time have one path each and take the request as it is: they are looked up by method and path. In the OpenAPI they
 are routes like any other.
 """

@@ -1,7 +1,7 @@
-"""What a process knows of the journal: the newest value of the fold, and the threads that keep it new.
+"""The newest value of the fold in this process, and the threads that keep it up to date.
 
-The *follower* folds what other processes append, and puts each new value in the place of the old one; whoever wants one
-takes the reference, and waits for nobody. What was appended here is folded at once by whoever has appended it. The
+The *follower* folds what other processes append, and replaces the old value by each new one; a thread that needs the
+value takes the reference without waiting. What is appended here is folded at once by the thread that appends it. The
 *keeper* writes snapshots. These two are the only threads of the service.
 """
 
@@ -260,7 +260,7 @@ class Follower:
         return end
 
     def tell(self, event: str, data: dict[str, Any]) -> None:
-        """Tell those who listen of an event."""
+        """Send an event to the listeners."""
         for callback in self._listeners:
             try:
                 callback(event, data)

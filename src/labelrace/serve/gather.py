@@ -30,7 +30,7 @@ class Gatherer(Generic[Request, Answer]):
     seconds : float
         How long the first request waits for others.
     rows : int
-        So many rows go at once at most; a request that has more goes alone.
+        Rows that go at once at most; a request that has more goes alone.
     capacity : int
         The number of rows that may wait; further requests are refused with 429.
     name : str
@@ -60,7 +60,7 @@ class Gatherer(Generic[Request, Answer]):
         self.waiting_rows = 0
 
     async def __call__(self, request: Request, rows: int) -> Answer:
-        """Return the answer to a request of so many rows, or raise its problem."""
+        """Return the answer to a request with its number of rows, or raise its problem."""
         if self.waiting_rows and self.waiting_rows + rows > self._capacity:
             detail = f"{self.waiting_rows} rows are waiting, at most {self._capacity} may: try again."
             raise Problem(429, "Too many requests", detail, retry_after=1.0)

@@ -27,7 +27,7 @@ from labelrace.serve.tokens import ROLES, Tokens, User, digest, role_for, token_
 
 USER, BODY = "labelrace.user", "labelrace.body"
 
-# What whoever watches the service asks, by whatever name.
+# Paths for monitoring, which are answered for any host name.
 _HEALTH = ("/health", "/health/live", "/health/ready")
 # Posts that must be JSON; pages may take files.
 _JSON = ("/v1/", "/predict", "/setup", "/webhook")

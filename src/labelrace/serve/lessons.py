@@ -1,7 +1,7 @@
 """What a request may teach: rows and changes of tags are checked here, before anything is written.
 
-A row that was checked is learned later by whoever folds the journal. So everything that can be wrong with it alone is
-found here, and the answer names the row and the field.
+A checked row is learned later, by every process that folds the journal. So everything that can be wrong with it alone
+is found here, and the answer names the row and the field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server: listens, stops in order, and does not wait for whoever sends slowly."""
+"""The server: listens, stops in order, and does not wait for slow clients."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(service: Service, options: ServerOptions | None = None, *, listener: soc
         listener = listener or bind(options)
         with listener:
             server = make_server(service, options)
-            # What is there now stays: looking for garbage in it would be a pause for whoever asks.
+            # What is there now stays: looking for garbage in it would be a pause for requests.
             gc.collect()
             gc.freeze()
             server.run(sockets=[listener])

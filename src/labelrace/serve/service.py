@@ -1,8 +1,8 @@
-"""The service itself: it predicts by the newest model, appends what people say to the journal, and tells what it knows.
+"""The service itself: it predicts by the newest model, appends lessons to the journal, and answers for rows and tags.
 
-Whoever predicts takes the value that is known (`Folded`) and waits for nobody. Whoever teaches appends to the journal,
-one commit for several requests, and is answered when that is on disk and learned here. What is known follows the
-journal by `follower`.
+A thread that predicts takes the newest value (`Folded`) without waiting. Lessons are appended to the journal, one
+commit for several requests, and answered when they are on disk and learned here. The value follows the journal by
+`follower`.
 """
 
 from __future__ import annotations
@@ -201,9 +201,9 @@ class Service(Follower):
         return {"rows": listed, "waiting": self.n_waiting(), "next": following}
 
     def _look_again(self, limit: int) -> None:
-        """Tell anew how useful the first rows of that order are, until the first ones are those by the newest model.
+        """Compute again how useful the first rows of that order are, until the newest model gives the same first rows.
 
-        Rows have the value of when they came, or were looked at last. It mostly falls as more is known, so that rows
+        Rows keep the value of when they came, or were last computed. It mostly falls as the model learns, so that rows
         further down can wait.
         """
         folded, known = self.folded, set[str]()
@@ -221,7 +221,7 @@ class Service(Follower):
                 with self.database.writing() as connection:
                     self.inbox.rank(connection, dict(zip((row.id for row in rows), useful, strict=True)))
             except Problem:
-                # Whoever only reads is served by what is stored.
+                # A client that only reads gets the stored order.
                 return
         self._looked_at = folded.position
 

@@ -2,7 +2,7 @@
 
 A tagger that learns row by row has seen a single cell of each column after the first one. So it keeps its first rows,
 at most 100, and looks at all of them with each further batch. Where they show that a column is something else, the rows
-are learned anew. A first batch of 100 rows decides at once, and nothing is kept.
+are learned again. A first batch of 100 rows decides at once, and nothing is kept.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _kept(state: TaggerState) -> FirstRows | None:
 def revise(tagger: Any, known: Known, table: Table) -> Known:
     """Return what is known after the kinds of the columns were detected again, from the rows kept and a further batch.
 
-    It is the same, unless a kind is another one: then the rows are learned anew.
+    It is the same, unless a kind has changed: then the rows are learned again.
     """
     kept = _kept(known.state)
     if kept is None or not table.n_rows:

@@ -178,7 +178,7 @@ class Known:
         return bool(self.state.suggestions.scores.rows) and self.state.suggestions.uses_names
 
     def _is_known(self, rows: Rows) -> BoolArray:
-        """Tell of each row whether a word of its texts has been seen before; without words, whether anything has."""
+        """Return whether a word of the texts of each row is known; for rows without words, whether any value is."""
         is_filled: BoolArray = np.diff(rows.matrix.indptr) > 0
         features = self.state.features
         if not rows.texts or uses_encoders(features):
@@ -225,7 +225,7 @@ class Known:
         return self._once("last_matches", rows, lambda: self.names.find(rows.texts))
 
     def _once(self, name: str, rows: Rows, find: Callable[[], Found]) -> Found:
-        """Return what is found in rows, and find it anew only for other rows than the last ones."""
+        """Return the result of `find`, which is called only for other rows than the last ones."""
         last: tuple[Rows, Found] | None = vars(self).get(name)
         if last is None or last[0] is not rows:
             last = vars(self)[name] = rows, find()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from labelrace.tables.tagger import Tagger
 
 
-# So many rows of a tagger are learned in parts of so many.
+# The first rows of a tagger are learned in parts: the number of these rows, and that of a part.
 _FIRST, _PART = 2000, 100
 
 

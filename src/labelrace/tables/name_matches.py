@@ -27,7 +27,7 @@ N_KINDS = 3
 _LETTERS, _PLURAL = 6, 4
 # Most words of a name, and the least share of a description's words that says something.
 _LONGEST, _LEAST_SHARE = 6, 0.25
-# Most indexes one after the other, and up to how many tags there is one: it is made anew in half a millisecond.
+# Most indexes one after the other, and up to how many tags there is one: it is made again in half a millisecond.
 _MAX_INDEXES, _FEW_TAGS = 8, 256
 
 

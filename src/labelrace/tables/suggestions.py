@@ -225,7 +225,7 @@ def _labels(found: Candidates, true: Sequence[set[int]]) -> FloatArray:
 
 
 def is_among(tags: IntArray, sets: Sequence[set[int]]) -> BoolArray:
-    """Tell which tags, (n, c), are in the set of their row."""
+    """Return which tags, (n, c), are in the set of their row."""
     rows = [[tag in known for tag in row] for row, known in zip(tags.tolist(), sets, strict=True)]
     return np.array(rows, dtype=bool).reshape(tags.shape)
 

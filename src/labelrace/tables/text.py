@@ -145,7 +145,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     Made when the first such text is read, as all characters are asked whether they are marks.
     """
     marks = [sign for sign in map(chr, _MAYBE_MARKS) if unicodedata.category(sign)[0] == "M"]
-    # Apart, as a set of characters of the first plane alone is looked up in one step.
+    # Separately, as a set of characters of the first plane alone is looked up in one step.
     common, others = (f"[{''.join(part)}]" for part in (filter(_is_common, marks), filterfalse(_is_common, marks)))
     plain, joined = rf"[^\W{_SINGLE}{_JOINED}]", rf"(?:(?=[{_JOINED}])\w{common}*)"
     # A joiner within a word belongs to it, as in Persian and Sinhala.

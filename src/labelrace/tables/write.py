@@ -66,7 +66,7 @@ def with_columns(table: Table, columns: Mapping[str, list[Any]]) -> Table:
 
 
 def is_waiting(table: Table) -> list[bool] | None:
-    """Tell which rows wait for review; None if the table is none that was written beside suggestions."""
+    """Return which rows wait for review; None if the table was not written with suggestions."""
     names = _names_in(table)
     return None if names is None else [_TRUTHS[text] for text in _texts(table.columns[names[1]])]
 

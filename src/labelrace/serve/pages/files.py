@@ -135,7 +135,7 @@ def _check_unpacked(content: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, ValueError, OSError):
-        return  # whoever reads it says what is wrong
+        return  # the reader says what is wrong
     if size > _MAX_UNPACKED:
         raise Problem(413, "File too large", f"Unpacked, an Excel file may have at most {_MAX_UNPACKED // 10**6} MB.")
 
