@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 
 from labelrace.serve.problems import Problem
 
-# Escapes that may be half of a pair, which is no text.
+# Escapes that may be half of a surrogate pair.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -26,7 +26,7 @@ class Answer(JSONResponse):
 
 
 class ProblemAnswer(Answer):
-    """A problem as RFC 9457 has it."""
+    """A problem in the form of RFC 9457."""
 
     media_type = "application/problem+json"
 
@@ -61,7 +61,7 @@ def read_json(body: bytes) -> Any:
     except UnicodeDecodeError:
         raise _malformed("it is not UTF-8.") from None
     except ValueError as error:
-        raise _malformed("it has half of a surrogate pair." if "surrogate" in str(error) else str(error)) from None
+        raise _malformed("it has an unpaired surrogate." if "surrogate" in str(error) else str(error)) from None
     return value
 
 

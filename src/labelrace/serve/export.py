@@ -1,6 +1,6 @@
-"""The journal as a file of JSON lines, and what a journal begins with.
+"""The journal as a file of JSON lines, and its start.
 
-The first line says what it is and what the tagger's parameters were; if the journal began with a tagger, or was
+The first line has the kind of file and the tagger's parameters; if the journal began with a tagger, or was
 compacted, it has the snapshot, as text. Every further line is an entry: position, batch, time, kind, who, body.
 """
 
@@ -42,7 +42,7 @@ def lines(database: Database) -> Iterator[bytes]:
 
 
 def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
-    """Return the first line: what the entries go on from."""
+    """Return the first line: the start of the entries."""
     given, first = journal.fact(connection, PARAMETERS), journal.compacted(connection)
     header: dict[str, Any] = {"kind": _KIND, "format": FORMAT, "parameters": given, "position": 0}
     if not first and given is not None:
@@ -57,7 +57,7 @@ def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
 
 
 def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], dict[str, Any]]:
-    """Return what a journal of JSON lines begins with, its batches, and the first line."""
+    """Return the start of a journal of JSON lines, its batches, and the first line."""
     listed = iter(source)
     header = _object(next(listed, "{}"), 1)
     if header.get("kind") != _KIND or header.get("format") != FORMAT:

@@ -1,4 +1,4 @@
-"""Concurrent requests that are served together: one call, in one thread, for all that came within a millisecond.
+"""Concurrent requests that are served together: one call, in one thread, for all of a millisecond.
 
 A call for sixteen rows costs little more than one for a single row, and one commit to disk serves all that wait for it.
 While a call is under way, further requests wait; those that wait go together. When nothing is under way, they wait
@@ -72,7 +72,7 @@ class Gatherer(Generic[Request, Answer]):
         return await future
 
     def _call(self) -> None:
-        """Serve what waits, up to the number of rows; others wait for the next call."""
+        """Serve waiting requests, up to the number of rows; others wait for the next call."""
         self._timer, self._is_due = None, False
         called, rows = list[tuple[Request, asyncio.Future[Answer]]](), 0
         while self._waiting and (not called or rows + self._waiting[0][1] <= self._rows):
@@ -94,7 +94,7 @@ class Gatherer(Generic[Request, Answer]):
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         answers = [error] * len(futures) if error is not None else done.result()
         for future, answer in zip(futures, answers, strict=True):
-            # A request that was cancelled at the end of the service has nobody who reads its answer.
+            # Nobody reads the answer to a request that was cancelled at the end of the service.
             if future.done():
                 continue
             if isinstance(answer, asyncio.CancelledError):
@@ -106,7 +106,7 @@ class Gatherer(Generic[Request, Answer]):
         self._plan()
 
     def _plan(self) -> None:
-        """See that what waits is served: at once if there is enough, otherwise when the time is over."""
+        """Plan the next call: at once if enough requests wait, otherwise when the time is over."""
         if self._calling or self._is_due or not self._waiting:
             return
         loop = asyncio.get_running_loop()

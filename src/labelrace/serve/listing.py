@@ -1,6 +1,6 @@
 """Pages of rows: in an order, from a cursor on. A page costs the same wherever it is, and however many rows there are.
 
-A cursor is the position of a row in the order: its `arrived`, after what else the order goes by. Rows of one state are
+A cursor is the position of a row in the order: its `arrived`, after the other keys of the order. Rows of one state are
 found by an index; pages of several states are merged. A search looks through a limited number of rows of each state; if
 there are more, the page has a cursor to go on from, also if it has fewer rows than it may have, or none.
 """
@@ -53,12 +53,12 @@ class _Found(NamedTuple):
 
 
 def searchable(text: str) -> str:
-    """Return a text as it is searched: without case, and without NUL, which PostgreSQL keeps in no text."""
+    """Return a text for searching: without case, and without NUL, which PostgreSQL cannot store."""
     return text.casefold().replace("\0", " ")
 
 
 def page(connection: Connection, columns: Sequence[Any], wanted: Wanted) -> tuple[list[Row[Any]], str | None]:
-    """Return some rows, and the cursor from which the next ones are to be had."""
+    """Return some rows, and the cursor of the next page."""
     names, is_falling = _ORDERS[wanted.order]
     after = _position_of(wanted.after, names)
     parts = [_found(connection, columns, wanted, state, after) for state in wanted.states]
@@ -104,10 +104,10 @@ def _found(
 
 
 def _conditions(wanted: Wanted) -> list[Any]:
-    """Return what rows are searched for."""
+    """Return the conditions of a search."""
     conditions = [ROWS.c.words.contains(word, autoescape=True) for word in searchable(wanted.search).split()]
     if wanted.tag:
-        # As JSON has it: the whole name, in quotes.
+        # As a JSON string: the whole name, in quotes.
         text = as_text(wanted.tag)
         columns = ROWS.c.tags, ROWS.c.suggested
         conditions.append(sql.or_(*(column.contains(text, autoescape=True) for column in columns)))

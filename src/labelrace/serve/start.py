@@ -1,4 +1,4 @@
-"""How a service starts: a journal begins with a tagger or from nothing, or goes on from its newest snapshot."""
+"""The start of a service: a journal begins with a tagger or from nothing, or continues from its newest snapshot."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def open_database(data: str | os.PathLike[str] | None, url: str | None, *, is_ne
 
 
 def check_beginning(tagger: str | os.PathLike[str] | None, new: Mapping[str, Any] | None) -> None:
-    """Refuse what no journal can begin with, so that there is no folder for it."""
+    """Refuse a wrong tagger or parameters, before a folder is made for them."""
     if new is not None:
         empty(new)
     elif tagger is not None:
@@ -58,7 +58,7 @@ def check_beginning(tagger: str | os.PathLike[str] | None, new: Mapping[str, Any
 def begin(
     database: Database, tagger: str | os.PathLike[str] | None = None, new: Mapping[str, Any] | None = None
 ) -> None:
-    """Begin a journal that has not begun; refuse another beginning for one that has."""
+    """Begin a new journal; refuse a different beginning for one that has begun."""
     if tagger is not None and new is not None:
         raise ValueError("tagger and new must not be given together: begin with a tagger, or from nothing.")
     journal = Journal(database)
