@@ -326,7 +326,7 @@ def test_wrong_starts(tmp_path, given, error):
 def test_another_beginning_is_refused(tmp_path):
     with serving(tmp_path) as service:
         teach(service, TICKETS[:10])
-    with pytest.raises(ValueError, match="another way"):
+    with pytest.raises(ValueError, match="other parameters: leave out --new"):
         open_service(tmp_path, new={"tags": "labels"})
 
 

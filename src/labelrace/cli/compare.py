@@ -75,7 +75,7 @@ def compare(
 
 
 def _shared(one: Measured, two: Measured) -> tuple[Measured, Measured]:
-    """Keep the rows that both have tested: what a row without tags means may differ."""
+    """Keep the rows that both have tested: they may read rows without tags differently."""
     numbers = {row.number for row in one.rows} & {row.number for row in two.rows}
     kept = [tested._replace(rows=[row for row in tested.rows if row.number in numbers]) for tested in (one, two)]
     return kept[0], kept[1]

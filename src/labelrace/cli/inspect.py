@@ -1,4 +1,4 @@
-"""``labelrace explain`` and ``labelrace inspect``: what a saved model knows, and why it predicts a tag."""
+"""``labelrace explain`` and ``labelrace inspect``: facts about a saved model, and the reasons for a tag."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def explain(
 
 
 def _only_row(source: str, reading: Reading) -> Table:
-    """Return the row of a table that has one."""
+    """Return the only row of a table."""
     row = next(tables_of(source, 2, reading), None)
     if row is None or row.n_rows != 1:
-        got = "none" if row is None or not row.n_rows else "more: say which one by --id"
+        got = "none" if row is None or not row.n_rows else "more: name one by --id"
         raise ValueError(f"{source} must have one row, got {got}.")
     return row
 
 
 def _row_by_id(tagger: Tagger, source: str, reading: Reading, wanted: str) -> Table:
-    """Return the row of a table with an identifier, in whichever of its columns of identifiers."""
+    """Return the row of a table that has an identifier in any of its columns of identifiers."""
     from labelrace.tables.cells import as_name, as_texts
 
     columns = [column.name for column in tagger.columns_ if column.kind == "identifier"]
@@ -89,7 +89,7 @@ def _row_by_id(tagger: Tagger, source: str, reading: Reading, wanted: str) -> Ta
 
 
 def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json: options.AsJson = False) -> None:
-    """Show what a saved model or tagger knows: columns, tags with their frequency and F1, drifts, size.
+    """Show facts about a saved model or tagger: columns, tags with their frequency and F1, drifts, size.
 
     [dim]Example:[/dim] labelrace inspect tagger.labelrace
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labelrace.tables import Tagger
     from labelrace.tables.read import Table
 
-# The rows of a batch as they are written: cells by the names of their columns.
+# The rows of a batch to write: cells by the names of their columns.
 _Rows: TypeAlias = list[dict[str, Any]]
 # Those of `labelrace.tables.write`, which a help text must not import.
 _FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
@@ -110,7 +110,7 @@ def predict(
     if precision is not None or min_probability is not None:
         raise ValueError("--precision and --min-probability are for taggers: leave them out, or give --top.")
     if suffix not in (".csv", ".jsonl"):
-        raise ValueError(f"--out must end in .csv or .jsonl for a model that is no tagger, got {out}.")
+        raise ValueError(f"--out must end in .csv or .jsonl for a model that is not a tagger, got {out}.")
     if where:
         predicted = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
     else:
@@ -210,7 +210,7 @@ def _tag_columns(tagger: Tagger, given: list[Any], review: list[bool], suffix: s
 
 
 def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, bom: bool) -> None:
-    """Write tables as they come, and say how many rows got tags."""
+    """Write tables as they come, and print how many rows got tags."""
     from labelrace.tables.write import json_writer, table_writer, written_names
 
     n_rows, n_tagged, n_review = 0, 0, 0

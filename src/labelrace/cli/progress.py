@@ -25,7 +25,7 @@ from labelrace.exceptions import DataFormatError, LabelraceError
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
 
-# What a learner takes: features and labels, or a table with its tags.
+# The arguments of a learner: features and labels, or a table with its tags.
 Batch: TypeAlias = tuple[Any, ...]
 Learn: TypeAlias = Callable[..., object]  # of a learner and the parts of a batch
 
@@ -104,7 +104,7 @@ def learn_batches(
                     error = DataFormatError(f"Row {rows + n_skipped + 1}: {refused}")
                     n_refused += 1
                     if on_bad_row is None or n_refused > max(_MAX_REFUSED, _n_rows(batch) * _REFUSED):
-                        # If nothing was learned, it may be the model that is wrong, and not the row.
+                        # If nothing was learned, the model may be wrong, and not the row.
                         raise error if rows else refused
                     on_bad_row(error)
                     n_skipped += 1

@@ -1,4 +1,4 @@
-"""``labelrace test``: how good a tagger is on a tagged file; nothing is learned."""
+"""``labelrace test``: the quality of a tagger on a tagged file; nothing is learned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure(
     as_json: options.AsJson = False,
     reading: Any = None,
 ) -> None:
-    """Measure how good a tagger is on a table with tags; nothing is learned, and no file of a tagger changes.
+    """Measure the quality of a tagger on a table with tags; nothing is learned, and the tagger's file does not change.
 
     [dim]Example:[/dim] labelrace test tagger.labelrace tagged.csv --page test.html
     """
@@ -85,7 +85,7 @@ def measure_lines(measures: dict[str, float]) -> list[str]:
 
 
 def _facts(tested: Measured) -> dict[str, Any]:
-    """Return what a test has shown, as JSON has it."""
+    """Return the results of a test as JSON values."""
     bins = tested.reliability
     filled = [i for i, n in enumerate(bins.entries.tolist()) if n]
     return {

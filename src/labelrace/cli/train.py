@@ -34,7 +34,7 @@ def train(
 ) -> None:
     """Train a model on a data file, or on tables with tags, and save it.
 
-    After Ctrl-C, or after a row that cannot be read or learned, what was learned so far is saved.
+    After Ctrl-C, or after a row that cannot be read or learned, the model learned so far is saved.
 
     [dim]Examples:[/dim]
 

@@ -1,7 +1,7 @@
-"""What tags are called: rows whose texts hold all the words of a tag's name.
+"""Matches of tag names: rows whose texts contain all the words of a tag's name.
 
-A tag of a row is often written in the row. Of each tag, its name and its synonyms are looked for in the short texts of
-a row, such as titles, and in the long ones; and it is computed how much of the tag's description a row's texts hold.
+A tag of a row is often written in the row. The name and the synonyms of each tag are searched in the short texts of a
+row, such as titles, and in the long ones; and the share of its description that the row's texts contain is computed.
 Words are compared by their first letters, so that a plural is the same word. An index leads from words to the names
 that have them; no row is compared with all tags.
 """
@@ -25,7 +25,7 @@ N_KINDS = 3
 
 # Letters of a word that count, and the shortest word whose final s does not.
 _LETTERS, _PLURAL = 6, 4
-# Most words of a name, and the least share of a description's words that says something.
+# Most words of a name, and the least share of a description's words that counts.
 _LONGEST, _LEAST_SHARE = 6, 0.25
 # Most indexes one after the other, and up to how many tags there is one: it is made again in half a millisecond.
 _MAX_INDEXES, _FEW_TAGS = 8, 256
@@ -180,7 +180,7 @@ class NameIndexes:
 
 
 class _Names(NamedTuple):
-    """Names by their rarest word, the key: a row that has not this word has not the name."""
+    """Names by their rarest word, the key: a row without this word does not have the name."""
 
     keys: IntArray  # the keys, in order
     tags: IntArray

@@ -60,7 +60,7 @@ class TableRows:
         return self.tagger._known
 
     def pack(self, rows: Table, path: str) -> tuple[Any, dict[str, Array]]:
-        """Return rows as what is said of their columns, and the columns: numbers and times as such, others as JSON."""
+        """Return rows as a description and their columns: numbers and times as such, others as JSON."""
         kinds, tensors = dict[str, str](), dict[str, Array]()
         for number, (name, cells) in enumerate(rows.columns.items()):
             if isinstance(cells, np.ndarray):
