@@ -152,7 +152,7 @@ class Service(Follower):
         check_change(folded, lesson.kind, body)
         return views.changed(folded, lesson.kind, body)
 
-    # --- What is known ------------------------------------------------------------------------------------------------
+    # --- Reading ------------------------------------------------------------------------------------------------------
 
     def status(self) -> Answer:
         """Return the answer of ``GET /v1/status``."""

@@ -41,7 +41,7 @@ _FIRST, _PART = 2000, 100
 class Lesson(NamedTuple):
     """The result of learning a batch."""
 
-    known: Known | None  # what is known after it
+    known: Known | None  # the value after it
     predicted: list[set[str]]  # what was predicted for its rows; empty sets if nothing was
     rows: list[int]  # the numbers of its rows that have tags
     met: Met | None  # which of these are new, known or corrected; None if there was nothing to learn
