@@ -459,12 +459,12 @@ def test_wrong_parameters(kind, url, settings, words):
 
 @pytest.mark.parametrize(("asked", "seconds"), [("5", 5.0), ("soon", None), ("-3", 0.0), ("inf", None), (None, None)])
 def test_retry_after(asked, seconds):
-    assert calls._asked_seconds(asked) == seconds
+    assert calls._retry_seconds(asked) == seconds
 
 
 def test_retry_after_as_a_date():
-    assert calls._asked_seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
-    assert calls._asked_seconds("Wed, 21 Oct 2115 07:28:00 GMT") > 1e9
+    assert calls._retry_seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert calls._retry_seconds("Wed, 21 Oct 2115 07:28:00 GMT") > 1e9
 
 
 def test_names_in_any_script_can_be_sent(stub):

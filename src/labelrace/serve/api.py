@@ -162,8 +162,8 @@ def _add_rows(
     async def predict(request: Request) -> Response:
         """Suggest tags for rows. Rows with an id wait for their tags; rows without are only answered."""
         body = forms.fields(read_json(request.scope[BODY]), forms.Predict)
-        asked = Prediction(body["rows"], body.get("explain", False))
-        return Answer(await (explanations if asked.explain else predictions)(asked, n_rows(body)))
+        prediction = Prediction(body["rows"], body.get("explain", False))
+        return Answer(await (explanations if prediction.explain else predictions)(prediction, n_rows(body)))
 
     @app.post("/v1/learn", tags=["rows"], **_described(forms.Learned, forms.Learn, teaches=True))
     async def learn(request: Request) -> Response:

@@ -132,23 +132,23 @@ def wait_after(reply: Reply, attempt: int, retries: int, url: str) -> Wait:
     return Wait(_pause(attempt, reply.headers.get("retry-after")))
 
 
-def _pause(attempt: int, asked: str | None) -> float:
+def _pause(attempt: int, retry_after: str | None) -> float:
     """Return the seconds to wait: those that the service names, or random ones that grow each time."""
-    wanted = _asked_seconds(asked)
+    wanted = _retry_seconds(retry_after)
     drawn = random.uniform(0.5, 1.0) * min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)
     # A little longer: refused clients come back at different times.
     return drawn if wanted is None else min(wanted, _LONGEST_ASKED) + random.uniform(0.0, 0.25)
 
 
-def _asked_seconds(asked: str | None) -> float | None:
+def _retry_seconds(retry_after: str | None) -> float | None:
     """Read a header Retry-After: seconds, or a date."""
-    if asked is None:
+    if retry_after is None:
         return None
     try:
-        seconds = float(asked)
+        seconds = float(retry_after)
     except ValueError:
         try:
-            seconds = email.utils.parsedate_to_datetime(asked).timestamp() - time.time()
+            seconds = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
         except ValueError:
             return None
     return max(seconds, 0.0) if math.isfinite(seconds) else None

@@ -54,7 +54,7 @@ def _no_reply(error: Exception) -> Reply:
 
 
 class _Client:
-    """What the two clients share: their parameters, and how httpx is set up for them."""
+    """The parameters and the settings of httpx that both clients share."""
 
     _sender: ClassVar[str]
 
@@ -213,7 +213,7 @@ class Client(_Client):
         return self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     def status(self) -> dict[str, Any]:
-        """Return how many rows were learned and wait, and the position in the journal."""
+        """Return the numbers of learned and waiting rows, and the position in the journal."""
         return self._run(self._calls.status())
 
     def quality(self) -> dict[str, Any]:
@@ -349,7 +349,7 @@ class AsyncClient(_Client):
         return await self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     async def status(self) -> dict[str, Any]:
-        """Return how many rows were learned and wait, and the position in the journal."""
+        """Return the numbers of learned and waiting rows, and the position in the journal."""
         return await self._run(self._calls.status())
 
     async def quality(self) -> dict[str, Any]:

@@ -105,8 +105,8 @@ def feed(url: str, n_rows: int, seconds: float) -> None:
             # The last ones are of people alone, who finish what they look at.
             new = rest[wave * len(rest) // n_waves : (wave + 1) * len(rest) // n_waves] if wave < n_waves else []
             if new:
-                asked = [{name: row[name] for name in row if name != "tags"} for row in new]
-                people.see(wave, new, clients[0].predict(asked))
+                untagged = [{name: row[name] for name in row if name != "tags"} for row in new]
+                people.see(wave, new, clients[0].predict(untagged))
             said = people.say(wave)
             for person, client in enumerate(clients):
                 if mine := [one.row for one in said if one.person == person]:

@@ -192,7 +192,7 @@ def controls(config: str) -> tuple[Control, ...]:
             path.append(attributes.get("alias") or attributes.get("value", ""))
             if found and {"Choices", "Taxonomy"} & set(depths[-len(path) - 1 :]):
                 is_path = found[-1].kind == "taxonomy" or found[-1].is_nested
-                # Texts longer than a tag may be are none.
+                # Texts that are too long are not tags.
                 if sum(map(len, path)) <= _MAX_TAG:
                     found[-1].paths[_BETWEEN.join(path) if is_path else path[-1]] = list(path)
 

@@ -141,7 +141,7 @@ def change_of_tags(kind: str, body: Mapping[str, Any], limits: Limits) -> dict[s
     if kind == "describe":
         tags = body.get("tags")
         if not isinstance(tags, Mapping) or not tags or len(tags) > limits.max_rows:
-            raise _wrong("tags", f"tags must be an object of 1 to {limits.max_rows:,} tags and what is said of them.")
+            raise _wrong("tags", f"tags must be an object of 1 to {limits.max_rows:,} tags with their details.")
         return {"tags": {_name("tags", tag, limits): _details(said, limits) for tag, said in tags.items()}}
     if kind not in ("merge", "retire"):
         raise ValueError(f"kind must be that of a change of tags, got {kind!r}.")
@@ -155,7 +155,7 @@ def change_of_tags(kind: str, body: Mapping[str, Any], limits: Limits) -> dict[s
 def _details(said: Any, limits: Limits) -> dict[str, Any]:
     """Check the synonyms, description and parent of a tag."""
     if not isinstance(said, Mapping) or said.keys() - {"synonyms", "description", "parent"}:
-        raise _wrong("tags", "what is said of a tag must be an object of synonyms, description and parent.")
+        raise _wrong("tags", "the details of a tag must be an object of synonyms, description and parent.")
     synonyms, description = said.get("synonyms", []), said.get("description", "")
     if not isinstance(synonyms, list) or len(synonyms) > limits.max_tags:
         raise _wrong("synonyms", f"synonyms must be a list of at most {limits.max_tags} texts.")

@@ -95,9 +95,9 @@ class Tokens:
 
     def user(self, token: str) -> User | None:
         """Return the user of a token; all are compared, each in constant time."""
-        asked, found = digest(token), None
+        given, found = digest(token), None
         for known, user in self._users:
-            if hmac.compare_digest(known, asked):
+            if hmac.compare_digest(known, given):
                 found = user
         return found
 

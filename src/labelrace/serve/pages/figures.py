@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What the page shows: a sentence, numbers, and sections."""
+    """The content of the page: a sentence, numbers, and sections."""
 
     verdict: str
     tiles: Sequence[Tile]
