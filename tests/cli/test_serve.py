@@ -76,7 +76,7 @@ def test_wrong_options_are_told(command, tmp_path, arguments):
 def test_a_port_that_is_used(refuses, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as used:
         told = refuses(*NEW, "--port", used.getsockname()[1])
-    assert told.endswith("another program uses it: choose another with --port.")
+    assert told.endswith("another program uses this port: choose another with --port.")
     assert not (tmp_path / "d").exists()
 
 
