@@ -162,7 +162,7 @@ def _kill(
 
 
 def _wait_for_requests(crowd: Sequence[Person], count: int) -> None:
-    """Wait until so many further requests were sent, on a busy machine not for ever."""
+    """Wait until `count` further requests were sent, on a busy machine not for ever."""
     until, before = time.monotonic() + 5.0, sum(len(person.sent) for person in crowd)
     while sum(len(person.sent) for person in crowd) < before + count and time.monotonic() < until:
         time.sleep(0.01)

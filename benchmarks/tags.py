@@ -125,7 +125,7 @@ def leave_rows(path: Path) -> None:
             given, handled = sum(len(one.tags) for one in suggested), sum(bool(one.tags) for one in suggested)
             counts[part, column] += right, given, handled, len(batch)
         tagger.set_params(precision=None).partial_fit(batch)
-    print("| rows | " + " | ".join(f"{one:g} asked for: precision | rows with tags" for one in asked) + " |")
+    print("| rows | " + " | ".join(f"target {one:g}: precision | rows with tags" for one in asked) + " |")
     print("| --- |" + " ---: |" * (2 * len(asked)))
     for first, last, of_part in zip(PARTS, (*PARTS[1:], len(rows)), counts, strict=True):
         cells = [f"{r / max(g, 1):.2f} | {h / max(n, 1):.0%}" for r, g, h, n in of_part]

@@ -186,6 +186,6 @@ def compare_end(url: str, folded: Folded, entries: Sequence[Entry], lines: Seque
     database.close()
     assert newest is not None
     assert (newest.position, digest_of(newest)) == (folded.position, digest_of(folded))
-    assert digest_of(export.learned(lines)) == digest_of(folded), "The exported journal gives another model."
+    assert digest_of(export.fold_export(lines)) == digest_of(folded), "The exported journal gives another model."
     exported = [Entry(**json.loads(line)) for line in lines[1:]]
     assert exported == entries[len(entries) - len(exported) :]

@@ -157,7 +157,7 @@ class DelayedLabels(Writable):
 
     def _learn(self, ids: list[Hashable], y: TargetLike) -> None:
         for rows, learn in self._kind.steps(*self._up_to_date().find(ids), y):
-            self._learning = _Learning([ids[row] for row in rows], self._kind.known())
+            self._learning = _Learning([ids[row] for row in rows], self._kind.model_state())
             try:
                 learn()
             except Exception:
@@ -171,8 +171,8 @@ class DelayedLabels(Writable):
         """Return the pending rows, without those that have been learned."""
         learning = self._learning
         if learning is not None:
-            known = self._kind.known()
-            if known is None or known is not learning.before:
+            state = self._kind.model_state()
+            if state is None or state is not learning.before:
                 self._rows.drop(learning.ids)
             self._learning = None
         return self._rows

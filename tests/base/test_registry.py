@@ -77,10 +77,10 @@ def test_every_name_takes_a_random_state(name):
     assert labelrace.make_model(name, random_state=7).get_params().get("random_state", 7) == 7
 
 
-@pytest.mark.parametrize("settled", ["method", "encoding"])
-def test_what_a_name_has_settled_is_no_parameter(settled):
-    with pytest.raises(ValueError, match=f"race-cls-fixed has no parameter '{settled}'"):
-        labelrace.make_model("race-cls-fixed", **{settled: "fixed"})
+@pytest.mark.parametrize("preset", ["method", "encoding"])
+def test_a_preset_is_no_parameter(preset):
+    with pytest.raises(ValueError, match=f"race-cls-fixed has no parameter '{preset}'"):
+        labelrace.make_model("race-cls-fixed", **{preset: "fixed"})
 
 
 # Models of one's own.
@@ -142,7 +142,7 @@ def test_a_registered_function_and_what_is_said_about_it(registered):
         labelrace.make_model("obr-ridge", beta=1)
     with pytest.raises(ValueError, match=r"name must be free, got 'obr-ridge', which <function .* has"):
         labelrace.register_model("obr-ridge", lambda **any_parameters: any_parameters)
-    # Whoever defines a function again, as in a notebook, may register it again.
+    # A function that is defined again, as in a notebook, may be registered again.
     labelrace.register_model("obr-ridge", ridge)
     assert describe_model("obr-ridge") == ""
     assert is_online("obr-ridge")

@@ -40,7 +40,7 @@ BANKS = {
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 5)).round(2)
 X[:, 0] = RNG.integers(0, 3, 60)
-# So many labels that the decoder's sums of sparse batches wait to be folded.
+# Enough labels that the decoder's sums of sparse batches wait to be folded.
 Y = (RNG.random((60, 50)) < 0.08).astype(int)
 
 

@@ -355,7 +355,7 @@ def test_unnamed_features_stay_unnamed(data):
     for ask in (model.predict, lambda rows: model.partial_fit(rows, Y)):
         with pytest.raises(ValueError, match="features learned so far have no names"):
             ask(dicts(X))
-    # Starting anew, anything goes.
+    # Starting over, anything goes.
     assert list(model.fit([{"a": 1}, {"b": 1}], Y[:2]).feature_names_in_) == ["a", "b"]
     assert not hasattr(model.fit(X, Y), "feature_names_in_")
 

@@ -169,7 +169,7 @@ def test_columns_without_a_name(command, suffix):
     (write_excel if suffix == ".xlsx" else write_csv)(f"t{suffix}", rows)
     said = train(command, f"t{suffix}").splitlines()
     assert len(said) == (2 if suffix == ".csv" else 1)
-    assert "called by their place: 'column 1'" in said[0]
+    assert "named by their position: 'column 1'" in said[0]
     assert suffix == ".xlsx" or "left out: 'column 7', 'column 8'" in said[1]
     assert list(learned()[0]) == ["column 1", "ticket", "subject", "price", "day"]
 

@@ -70,9 +70,9 @@ command.main()
     [
         ("predict {model} {data} >&-", 1, "Error: Standard output must be open to print predictions, but it is closed"),
         ("predict {model} - <&-", 1, "Error: Standard input must be open to read '-', but it is closed"),
-        ("inspect {model} >&-", 0, "Standard output is closed: what was to be printed is lost.\n"),
-        ("data list >&-", 0, "Standard output is closed: what was to be printed is lost.\n"),
-        ("train {data} -o new >&-", 0, "Standard output is closed: what was to be printed is lost.\n"),
+        ("inspect {model} >&-", 0, "Standard output is closed: the output is lost.\n"),
+        ("data list >&-", 0, "Standard output is closed: the output is lost.\n"),
+        ("train {data} -o new >&-", 0, "Standard output is closed: the output is lost.\n"),
         ("train {data} -o new <&- >&- 2>&-", 0, ""),
         ("predict {model} {data} >&- 2>&-", 1, ""),
         ("predict {model} {data} -o new.csv <&-", 0, ""),

@@ -76,7 +76,7 @@ def test_wrong_options_are_told(command, tmp_path, arguments):
 def test_a_port_that_is_used(refuses, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as used:
         told = refuses(*NEW, "--port", used.getsockname()[1])
-    assert told.endswith("another program uses it: choose another with --port.")
+    assert told.endswith("another program uses this port: choose another with --port.")
     assert not (tmp_path / "d").exists()
 
 
@@ -140,8 +140,10 @@ def test_it_serves_until_it_is_told_to_end_and_keeps_everything(start):
 
 def test_another_beginning_is_refused(refuses, tagger_file):
     open_service("d", new={"tags": "tags"}).close()
-    assert "began in another way" in refuses("serve", "--new", "--tags", "labels", "--data", "d", "--port", 0)
-    assert "began with another tagger" in refuses("serve", tagger_file, "--data", "d", "--port", 0)
+    assert "with other parameters: leave out --new" in refuses(
+        "serve", "--new", "--tags", "labels", "--data", "d", "--port", 0
+    )
+    assert "was started with another tagger" in refuses("serve", tagger_file, "--data", "d", "--port", 0)
 
 
 def test_a_tagger_with_tokens_a_precision_and_another_name(start, tmp_path, tagger_file):

@@ -29,7 +29,7 @@ def test_sums_and_their_standard_error(seed, sizes):
 
 
 def differing(standard_errors, n=200):
-    """Make differences with a sum of so many standard errors."""
+    """Make differences with a sum of this number of standard errors."""
     noise = np.resize([1.0, -1.0], n)
     return START.after(noise + standard_errors / np.sqrt(n))
 

@@ -177,7 +177,7 @@ def test_rows_by_all_truths(aim, mean_loss, most, power, n_labels):
     chosen = rules.choose(rule, scores)
     losses = []
     for p, row in zip(rules.probabilities(rule, scores), chosen, strict=True):
-        # They are the best so many labels.
+        # The labels with the best scores are chosen.
         assert (np.diff(row.astype(int)) <= 0).all()
         measures = expected_measures(aim, p)
         losses.append(measures.max() - measures[row.sum()])

@@ -28,5 +28,5 @@ def test_the_walk(capsys):
     assert "Now: egg, storage" in out
     assert tagger.quality_["example_f1"] > 0.3
     assert not {"eggs", "storage-lifetime", "please-remove-this-tag"} & tagger.tags_.keys()
-    # Whoever asks about eggs is told so because of the word.
+    # Questions about eggs are recognised by the word.
     assert "title: egg" in out

@@ -85,7 +85,7 @@ def test_leave_one_out_scores_are_those_of_a_decoder_without_the_row():
 
 @pytest.mark.parametrize("keep", [1.0, 0.9, 1e-7])
 def test_the_order_is_that_of_the_bounds(keep, monkeypatch):
-    """Of all labels that have occurred, each once, though only those that were apart are sorted."""
+    """Of all labels that have occurred, each once, though only the unsorted ones are sorted in."""
     monkeypatch.setattr(code_decoder, "_MIN_UNSORTED", 120)
     state, _, Y, _ = learned(keep, 12)
     bounds = code_decoder.bounds(np.asarray(state.sums))

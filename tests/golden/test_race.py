@@ -102,7 +102,7 @@ def tolerance(name: str, usual: float) -> float:
 
 
 def decided(result: Run, name: str) -> np.ndarray:
-    """Tell the cells in which more than round-off decides; a row without pseudo labels is zero in any program."""
+    """Return the cells in which more than round-off decides; a row without pseudo labels is zero in any program."""
     least = 1e-6 if "_reg" in name and name in OTHERS else 1e-9
     nothing = ~result.golden["hid_pred"].any(axis=1, keepdims=True)
     return (np.abs(result.hard_scores) > least) | nothing

@@ -128,7 +128,7 @@ def test_paper_s_settings():
 
 
 def larger_mean_is_one(X, h, is_binary):
-    """Tell which features to turn round: those whose value 0 has the larger mean target."""
+    """Return which features to turn round: those whose value 0 has the larger mean target."""
     turned = np.zeros(X.shape[1], bool)
     for j in np.flatnonzero(is_binary):
         means = [np.mean(h[X[:, j] == value]) if (X[:, j] == value).any() else np.mean(h) for value in (0, 1)]

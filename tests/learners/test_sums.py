@@ -53,7 +53,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-8)
 
 
-# Tables of at most so many cells are dense: with 0 all are sparse.
+# Tables up to this number of cells are dense: with 0 all are sparse.
 @pytest.fixture(params=[sums._DENSE_CELLS, 0], ids=["dense tables", "sparse tables"])
 def tables(request, monkeypatch):
     monkeypatch.setattr(sums, "_DENSE_CELLS", request.param)

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.linear_models import rows, small
 from scipy import sparse
 
 import labelrace
@@ -18,26 +19,6 @@ from labelrace.linear.rls import RLS
 from labelrace.measures import evaluate
 from labelrace.measures.calibration import expected_calibration_error
 from labelrace.streams.synthetic import SyntheticStream
-
-M = 6
-# Learners work in single precision.
-ROUNDED = 1e-5
-
-
-def rows(seed, n=300, n_labels=8, *, sparse_rows=False, turned=False):
-    """Make rows whose labels depend on them; in turned ones features mean other labels."""
-    rng = np.random.default_rng(seed)
-    W = np.random.default_rng(99).normal(size=(M, n_labels))[:, :: -1 if turned else 1]
-    X = rng.normal(size=(n, M))
-    if sparse_rows:
-        X[:, 1:] *= rng.random((n, M - 1)) < 0.1
-    Y = X @ W + 0.4 * rng.normal(size=(n, n_labels)) > 2
-    return (sparse.csr_array(X) if sparse_rows else X + 2), Y.astype(int)
-
-
-def small(**parameters):
-    """Make a model with few random features."""
-    return LabelRaceClassifier(**{"random_state": 0, "n_random_features": 10, **parameters})
 
 
 def assert_equal(one, other, X):

@@ -305,7 +305,7 @@ def test_random_features_where_they_are_of_use(binary, kind):
 
 @pytest.mark.parametrize("every", [250, 400, 600])
 def test_groups_of_recent_labels(every):
-    """Labels are born at every so many rows; each is recent for a while and then joins the old ones."""
+    """A label is born every `every` rows; each is recent for a while and then joins the old ones."""
     X, Y = (np.vstack(parts) for parts in zip(*some_batches(3, [5000], "sparse", k=14), strict=True))
     Y = (Y > 3).astype(float)
     for label in range(2, 14):

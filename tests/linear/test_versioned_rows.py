@@ -1,4 +1,4 @@
-"""Rows as values: every version stays what it was, whoever goes on from it, also after failures and interrupts."""
+"""Rows as values: every version stays what it was, whatever is made of it, also after failures and interrupts."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_no_answer_in_time(stub, pauses, kind):
 @BOTH
 @pytest.mark.parametrize(
     ("status", "body", "words"),
-    [(200, b"<html>", "is no JSON"), (404, b"<html>", "status 404"), (403, {"message": "no"}, "status 403")],
+    [(200, b"<html>", "is not JSON"), (404, b"<html>", "status 404"), (403, {"message": "no"}, "status 403")],
 )
 def test_something_else_answers(stub, kind, status, body, words):
     with pytest.raises(ServiceError, match=words) as raised:
@@ -459,12 +459,12 @@ def test_wrong_parameters(kind, url, settings, words):
 
 @pytest.mark.parametrize(("asked", "seconds"), [("5", 5.0), ("soon", None), ("-3", 0.0), ("inf", None), (None, None)])
 def test_retry_after(asked, seconds):
-    assert calls._asked_seconds(asked) == seconds
+    assert calls._retry_seconds(asked) == seconds
 
 
 def test_retry_after_as_a_date():
-    assert calls._asked_seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
-    assert calls._asked_seconds("Wed, 21 Oct 2115 07:28:00 GMT") > 1e9
+    assert calls._retry_seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert calls._retry_seconds("Wed, 21 Oct 2115 07:28:00 GMT") > 1e9
 
 
 def test_names_in_any_script_can_be_sent(stub):

@@ -43,7 +43,7 @@ def learn(service, rows, key=None):
 
 def is_folded_from_its_export(service):
     """Return whether a service knows what one fold over its exported journal gives."""
-    return digest_of(export.learned(service.export())) == digest_of(service.folded)
+    return digest_of(export.fold_export(service.export())) == digest_of(service.folded)
 
 
 def until(condition, seconds=20.0):
@@ -285,10 +285,10 @@ def test_without_a_whole_snapshot_a_compacted_journal_is_refused(with_snapshots)
     # Of the two that are left the older one will do.
     change_byte(folder, 7)
     assert digest_of(start.newest(opened)) != digest_of(folded)
-    assert digest_of(export.learned(export.lines(opened))) == digest_of(folded)
+    assert digest_of(export.fold_export(export.lines(opened))) == digest_of(folded)
     opened.close()
     change_byte(folder, 6)
-    with pytest.raises(ValueError, match=r"no snapshot that is whole.*restore a backup"):
+    with pytest.raises(ValueError, match=r"no intact snapshot.*restore a backup"):
         open_service(folder)
 
 
@@ -296,7 +296,7 @@ def test_without_the_tagger_that_a_journal_began_with_it_is_refused(tmp_path):
     Tagger("tags", id="id", random_state=0).partial_fit(TICKETS[:50]).save(tmp_path / "tagger.labelrace")
     open_service(tmp_path / "data", tagger=tmp_path / "tagger.labelrace").close()
     change_byte(tmp_path / "data", 0)
-    with pytest.raises(ValueError, match="no snapshot that is whole"):
+    with pytest.raises(ValueError, match="no intact snapshot"):
         open_service(tmp_path / "data")
 
 

@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is sent again counts once, whoever sends it again, and when."""
+"""Idempotency keys: a request that is sent again counts once, from any client, at any time."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_an_imported_journal_goes_on_as_the_one_it_was_exported_from(journal, da
         assert predict(service, asked) == predict(original, asked)
         # It can be exported and imported again.
         again = list(service.export())
-        assert digest_of(export.learned(again)) == digest_of(service.folded)
+        assert digest_of(export.fold_export(again)) == digest_of(service.folded)
         assert again[1 : len(lines)] == lines[1:]
         assert json.loads(again[0])["position"] == json.loads(lines[0])["position"]
     finally:
@@ -129,7 +129,7 @@ def test_a_backup_of_a_service_at_work_is_a_journal(tmp_path):
             assert found == list(service.export())[: len(found)]
             assert len(found) >= 5
             copy.wait_for(len(found) - 1, 10)
-            assert digest_of(copy.folded) == digest_of(export.learned(found))
+            assert digest_of(copy.folded) == digest_of(export.fold_export(found))
 
 
 def test_a_backup_does_not_replace_the_journal(tmp_path):
@@ -162,7 +162,7 @@ def test_compaction_forgets_what_was_said_and_nothing_that_was_learned(tmp_path)
         assert len(list(service.export())) == 3
         teach(service, TICKETS[60:70], 5)
         assert maintenance.compact(service.database) == (12, 2)
-        assert digest_of(export.learned(service.export())) == digest_of(service.folded)
+        assert digest_of(export.fold_export(service.export())) == digest_of(service.folded)
         assert fold_all(folded, Journal(service.database).walk(12)).position == 14
     with serving(tmp_path) as service:
         assert service.folded.position == 14

@@ -18,7 +18,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from labelrace.serve.export import learned
+from labelrace.serve.export import fold_export
 
 N_EXAMPLES = int(os.environ.get("LABELRACE_FUZZ", "40" if ALL_MODELS else "15"))
 CONFIG = '<View><Choices name="topic" toName="text"><Choice value="0"/></Choices></View>'
@@ -94,7 +94,7 @@ def ask_much(operation, mode, statuses):
 
 def test_what_was_taught_is_learned_again_from_the_journal(service, operations):
     """Whatever was drawn, the journal is the model: nothing in it cannot be folded."""
-    again = learned(service.export())
+    again = fold_export(service.export())
     assert again.position == service.folded.position
     assert again.tagger.tags_ == service.folded.tagger.tags_
 
@@ -139,7 +139,7 @@ def test_logs_have_nothing_of_the_rows(tmp_path, capfd, fails):
 
 
 def test_a_journal_that_cannot_be_followed_is_told_without_rows(tmp_path, monkeypatch):
-    """Whoever asks whether the service is ready needs no token."""
+    """A client that asks whether the service is ready needs no token."""
     with serving(tmp_path) as service, asking(service) as client:
 
         def fail():

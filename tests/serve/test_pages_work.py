@@ -62,7 +62,7 @@ def test_a_drift_is_a_mark_at_its_row(browser, tmp_path):
             chart.locator("canvas").wait_for()
             meanings = chart.locator(".hint", has_text="an alarm").inner_text()
             assert "▽: an alarm" in meanings
-            assert "▼: a drift that was confirmed" in meanings
+            assert "▼: a confirmed drift" in meanings
             told = {}
             for _ in quality["windows"]:
                 chart.locator(".panel").press("ArrowLeft")

@@ -277,7 +277,7 @@ def test_a_service_goes_on_where_it_ended(tmp_path):
     with serving(tmp_path) as service:
         assert predict(service, TICKETS[100:120]) == asked
         assert snapshots.pack(service.folded) == snapshots.pack(folded)
-        assert snapshots.pack(export.learned(service.export())) == snapshots.pack(folded)
+        assert snapshots.pack(export.fold_export(service.export())) == snapshots.pack(folded)
         with service.database.reading() as connection:
             assert snapshots.positions(connection) == [15]
 
@@ -293,7 +293,7 @@ def test_it_begins_with_a_tagger(tmp_path):
         rows = TICKETS[200:230]
         assert [set(row["tags"]) for row in predict(service, rows)["rows"]] == tagger.predict(rows)
         teach(service, TICKETS[230:250])
-        learned = export.learned(service.export())
+        learned = export.fold_export(service.export())
         assert snapshots.pack(learned) == snapshots.pack(service.folded)
         assert service.status()["rows"] == 220
     finally:
@@ -326,7 +326,7 @@ def test_wrong_starts(tmp_path, given, error):
 def test_another_beginning_is_refused(tmp_path):
     with serving(tmp_path) as service:
         teach(service, TICKETS[:10])
-    with pytest.raises(ValueError, match="another way"):
+    with pytest.raises(ValueError, match="other parameters: leave out --new"):
         open_service(tmp_path, new={"tags": "labels"})
 
 

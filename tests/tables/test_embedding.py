@@ -50,7 +50,7 @@ def test_an_output_for_each_text_is_taken_as_it_is_and_other_inputs_are_refused(
     table, inputs = vectors(), ("input_ids", "attention_mask", "token_type_ids")
     encode = embedding.open_folder(make_folder(tmp_path / "m", table, pooled=True, inputs=inputs))
     np.testing.assert_allclose(encode(["my oven is hot"])[0], mean_of("my oven is hot", table), atol=1e-6)
-    with pytest.raises(ValueError, match=r"must ask for no other inputs than input_ids, .* got 'pixels'"):
+    with pytest.raises(ValueError, match=r"must have no other inputs than input_ids, .* got 'pixels'"):
         embedding.open_folder(make_folder(tmp_path / "other", table, inputs=("input_ids", "pixels")))
     (tmp_path / "m" / "model.onnx").write_bytes(b"no model")
     with pytest.raises(ValueError, match="must hold a model that onnxruntime and tokenizers can read"):

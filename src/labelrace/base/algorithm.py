@@ -76,7 +76,7 @@ class Part(ABC, Generic[S]):
         return False
 
     def parts(self) -> Mapping[str, Any]:
-        """Return what knows more of some fields than these declare: an object with `take`, `emptied` and `merge`."""
+        """Return objects that move, empty or merge some fields themselves, by `take`, `emptied` and `merge`."""
         return {}
 
     def why_no_row_weights(self) -> str | None:

@@ -1,6 +1,6 @@
 """What happens while models learn, for ``logging.getLogger("labelrace")``; nothing is printed by default.
 
-The pure core logs nothing: whoever has assigned what was learned compares it with what was known before.
+The pure core logs nothing: the code that assigns a new model compares it with the one before.
 """
 
 from __future__ import annotations

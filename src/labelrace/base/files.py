@@ -85,7 +85,9 @@ def check_target(path: str | os.PathLike[str], *sources: str | os.PathLike[str] 
     if not stat.S_ISREG(mode):
         raise OSError(f"{target} must be a plain file, got a device, pipe or socket: name another file.")
     if not os.access(target, os.W_OK):
-        raise PermissionError(f"{target} must be a file that you may write to: change its rights, or name another.")
+        raise PermissionError(
+            f"{target} must be a file that you may write to: change its permissions, or name another."
+        )
     for source in sources:
         with suppress(OSError):
             if os.path.samefile(target, source):

@@ -103,7 +103,7 @@ class Fitted:
         return learned
 
     def or_successor(self, schema: Schema) -> Fitted:
-        """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""
+        """Return the model, or its successor, if the schema outgrows the algorithm."""
         state = self.algorithm.successor_state(self.state, schema)
         if state is None:
             return self
@@ -126,7 +126,7 @@ class Fitted:
         return sets.astype(self.schema.label_dtype, copy=False)
 
     def are_right(self, rows: AnyMatrix, Y: AnyMatrix) -> BoolArray:
-        """Tell whose label sets are predicted exactly; ``Y`` may have further labels, which are never predicted."""
+        """Return which rows are predicted exactly; ``Y`` may have further labels, which are never predicted."""
         predicted = scipy.sparse.csr_array(self.predict(rows).astype(float))
         predicted.resize(Y.shape)
         return (predicted != scipy.sparse.csr_array(Y)).sum(axis=1) == 0

@@ -22,7 +22,7 @@ _BOUND = 1e100
 _RANK = 1e-14
 # Log odds that are below zero by no more than this are even but for round-off.
 TIE = 1e-10
-# Eigenvectors of a matrix that are more than one in so many are computed directly; fewer by Lanczos iterations.
+# More eigenvectors than the size of the matrix divided by this are computed directly; fewer by Lanczos iterations.
 _FEW = 64
 
 
@@ -144,7 +144,7 @@ def _lanczos(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
 def right_singular(Z: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     """Compute the ``k`` largest squared singular values and right singular vectors, by the smaller Gram matrix.
 
-    Where there are fewer rows than ``k`` there are only so many; vectors of singular values of zero are zero.
+    With fewer rows than ``k`` there are as many as rows; vectors of singular values of zero are zero.
     """
     m, n_columns = Z.shape
     if n_columns <= m:

@@ -41,8 +41,8 @@ class KindOfRows(Protocol):
     def steps(self, parts: list[Any], order: IntArray, y: Any) -> list[Step]:
         """Check labels of rows, and return what is to be done to learn them."""
 
-    def known(self) -> Any:
-        """Return what the model knows, a value; None if that cannot be told."""
+    def model_state(self) -> Any:
+        """Return the state of the model, a value; None if it has none."""
 
     def pack(self, rows: Any, path: str) -> tuple[Any, dict[str, Array]]:
         """Return rows as JSON and as arrays whose names begin with a path."""
@@ -202,8 +202,8 @@ class Numbers:
         rows = _joined(parts, order, names, n_features or 0)
         return [Step(list(range(len(order))), partial(self.model.partial_fit, rows, y))]
 
-    def known(self) -> Any:
-        """Return what the model knows; None for models of other libraries."""
+    def model_state(self) -> Any:
+        """Return the state of the model; None for models of other libraries."""
         return getattr(self.model, "_fitted", None)
 
     def pack(self, rows: NumberRows, path: str) -> tuple[Any, dict[str, Array]]:

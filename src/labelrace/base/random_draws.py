@@ -30,10 +30,10 @@ def uniform(seed: int, n_rows: int, n_columns: int) -> FloatArray:
     >>> bool((few == more[:2]).all())
     True
     """
-    return of_keys(seed, np.arange(n_rows), n_columns)
+    return uniform_for_keys(seed, np.arange(n_rows), n_columns)
 
 
-def of_keys(seed: int, keys: Array, n_columns: int) -> FloatArray:
+def uniform_for_keys(seed: int, keys: Array, n_columns: int) -> FloatArray:
     """Draw numbers uniform in (0, 1) for rows that have keys, (len(keys), n_columns): those of a key stay the same."""
     return (_words(seed, keys, n_columns) >> np.uint64(12)).astype(np.float64) * 2.0**-52 + 2.0**-53
 

@@ -88,21 +88,21 @@ GROUPS = {
 
 
 class Entry(NamedTuple):
-    """A model: what makes it, the parameters that its name settles, a line about it, and its group.
+    """A model: what makes it, the parameters that its name presets, a line about it, and its group.
 
     Of labelrace's own models what makes them is ``module:Class``: listing them imports none.
     """
 
     factory: Callable[..., Any] | str
-    settled: Mapping[str, Any]
+    preset: Mapping[str, Any]
     about: str
     is_online: bool = True
     group: str = "paper"
 
 
-def _own(path: str, about: str, group: str = "paper", *, online: bool = True, **settled: Any) -> Entry:
+def _own(path: str, about: str, group: str = "paper", *, online: bool = True, **preset: Any) -> Entry:
     """Make the entry of a class in this package."""
-    return Entry(f"labelrace.{path}", settled, about, online, group)
+    return Entry(f"labelrace.{path}", preset, about, online, group)
 
 
 def _paper(method: str, encoding: str, about: str, **others: Any) -> Entry:
@@ -110,12 +110,12 @@ def _paper(method: str, encoding: str, about: str, **others: Any) -> Entry:
     return _own("race.classifier:RACEClassifier.paper", about, method=method, encoding=encoding, **others)
 
 
-def _online(path: str, about: str, **settled: Any) -> Entry:
-    return _own(path, about, "online", **settled)
+def _online(path: str, about: str, **preset: Any) -> Entry:
+    return _own(path, about, "online", **preset)
 
 
-def _compression(path: str, about: str, **settled: Any) -> Entry:
-    return _own(path, about, "compression", **settled)
+def _compression(path: str, about: str, **preset: Any) -> Entry:
+    return _own(path, about, "compression", **preset)
 
 
 _MODELS = {
@@ -391,11 +391,11 @@ def make_model(name: str, **parameters: Any) -> Any:
     if known is not None:
         if "random_state" not in known:
             parameters.pop("random_state", None)
-        open_to_choose = [parameter for parameter in known if parameter not in entry.settled]
-        unknown = [parameter for parameter in parameters if parameter not in open_to_choose]
+        parameters_left = [parameter for parameter in known if parameter not in entry.preset]
+        unknown = [parameter for parameter in parameters if parameter not in parameters_left]
         if unknown:
-            raise ValueError(f"{name} has no parameter {unknown[0]!r}. It has: {', '.join(open_to_choose)}.")
-    return factory(**entry.settled, **parameters)
+            raise ValueError(f"{name} has no parameter {unknown[0]!r}. It has: {', '.join(parameters_left)}.")
+    return factory(**entry.preset, **parameters)
 
 
 def public_class(name: str) -> Any:

@@ -1,8 +1,8 @@
 """Threads: one writer of a model at a time, and one BLAS thread for our products.
 
-*One writer.* Whoever changes a model makes a new value and assigns it; readers take whichever value there is, without
-waiting. Two writers must not start from the same value, or what one of them learned would be gone. An interrupt cannot
-leave a lock behind.
+*One writer.* A thread that changes a model makes a new value and assigns it; readers take whichever value there is,
+without waiting. Two writers must not start from the same value, or what one of them learned would be gone. An interrupt
+cannot leave a lock behind.
 
 *One BLAS thread*, by default. Blocks are small: a second thread makes them hardly faster, and takes several times the
 processor's time. The environment variable ``LABELRACE_THREADS`` allows more.

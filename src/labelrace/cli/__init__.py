@@ -13,7 +13,7 @@ _INTERRUPTED = 130
 
 
 def command() -> None:
-    """Run the command; Ctrl-C ends it with its status whenever it comes, also while it is loaded or as it ends."""
+    """Run the command; Ctrl-C ends it with status 130 at any time, also while it is loaded or as it ends."""
     _fill_standard_streams()
     ends = False
 

@@ -8,20 +8,20 @@ _MAX_LISTED = 20
 
 
 class BadRows:
-    """Counts the rows that are left out, and keeps what is wrong with the first ones."""
+    """Counts the rows that are left out, and keeps the errors of the first ones."""
 
     def __init__(self) -> None:
         self.n_rows = 0
         self._listed = list[str]()
 
     def __call__(self, error: Exception) -> None:
-        """Take note of a row."""
+        """Note an error of a row."""
         self.n_rows += 1
         if len(self._listed) < _MAX_LISTED:
             self._listed.append(sentence(error))
 
     def tell(self) -> None:
-        """Print on standard error how many rows were left out, and why."""
+        """Print on standard error the number of rows left out, and their errors."""
         if not self.n_rows:
             return
         say(f"Skipped {self.n_rows} bad row{'s' if self.n_rows > 1 else ''}:", err=True)

@@ -75,7 +75,7 @@ def compare(
 
 
 def _shared(one: Measured, two: Measured) -> tuple[Measured, Measured]:
-    """Keep the rows that both have tested: what a row without tags means may differ."""
+    """Keep the rows that both have tested: they may read rows without tags differently."""
     numbers = {row.number for row in one.rows} & {row.number for row in two.rows}
     kept = [tested._replace(rows=[row for row in tested.rows if row.number in numbers]) for tested in (one, two)]
     return kept[0], kept[1]
@@ -86,7 +86,7 @@ def _number(value: float) -> float | None:
 
 
 def _tags(one: Measured, two: Measured) -> list[dict[str, Any]]:
-    """Return the tags whose F1 differs most, as many rows as they are in count."""
+    """Return the tags with the largest difference of F1, times their number of rows."""
     a, b = one.counts, two.counts
     both = [tag for tag in a if tag in b and a[tag].f1() != b[tag].f1()]
     both.sort(key=lambda tag: -abs(a[tag].f1() - b[tag].f1()) * max(a[tag].tested, 1))

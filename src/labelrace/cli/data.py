@@ -47,7 +47,7 @@ def list_() -> None:
 
 @app.command()
 def info(source: options.Source, labels: options.Labels = None) -> None:
-    """Describe a dataset: rows, features, labels and how frequent they are.
+    """Describe a dataset: rows, features, labels and their frequencies.
 
     [dim]Example:[/dim] labelrace data info enron.arff --labels enron.xml
     """

@@ -1,4 +1,4 @@
-"""``labelrace explain`` and ``labelrace inspect``: what a saved model knows, and why it predicts a tag."""
+"""``labelrace explain`` and ``labelrace inspect``: facts about a saved model, and the reasons for a tag."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def explain(
 
 
 def _only_row(source: str, reading: Reading) -> Table:
-    """Return the row of a table that has one."""
+    """Return the only row of a table."""
     row = next(tables_of(source, 2, reading), None)
     if row is None or row.n_rows != 1:
-        got = "none" if row is None or not row.n_rows else "more: say which one by --id"
+        got = "none" if row is None or not row.n_rows else "more: name one by --id"
         raise ValueError(f"{source} must have one row, got {got}.")
     return row
 
 
 def _row_by_id(tagger: Tagger, source: str, reading: Reading, wanted: str) -> Table:
-    """Return the row of a table with an identifier, in whichever of its columns of identifiers."""
+    """Return the row of a table that has an identifier in any of its columns of identifiers."""
     from labelrace.tables.cells import as_name, as_texts
 
     columns = [column.name for column in tagger.columns_ if column.kind == "identifier"]
@@ -89,7 +89,7 @@ def _row_by_id(tagger: Tagger, source: str, reading: Reading, wanted: str) -> Ta
 
 
 def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json: options.AsJson = False) -> None:
-    """Show what a saved model or tagger knows: columns, tags with their frequency and F1, drifts, size.
+    """Show facts about a saved model or tagger: columns, tags with their frequency and F1, drifts, size.
 
     [dim]Example:[/dim] labelrace inspect tagger.labelrace
     """
@@ -125,7 +125,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     curve = facts["precision_curve"]
     lines.append(f"Rows learned: {facts['rows']}" + (f"; prequential quality: {quality}" if quality else ""))
     if curve:
-        lines += ["", "Precision asked for: rows that get tags, on recent rows"]
+        lines += ["", "Target precision: share of rows that get tags, on recent rows"]
         lines += [f"  {one['precision']:.2f}: {one['handled']:.0%}" for one in curve]
     lines += ["", "Columns", *(f"  {name}: {kind}" for name, kind in facts["columns"].items())]
     lines += ["", "Tags: rows, F1, precision, recall"]
@@ -136,7 +136,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _curve(tagger: Tagger) -> list[dict[str, float | None]]:
-    """Return the share of rows that get tags for each precision that may be asked for, on recent rows."""
+    """Return the share of recent rows that get tags at each target precision."""
     from labelrace.evaluation.tagging import PRECISIONS
     from labelrace.tables.suggestions import least_confidence
 

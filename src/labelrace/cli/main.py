@@ -113,7 +113,7 @@ def _run() -> None:
             raise
         sys.exit(_report(error))
     if sys.stdout is None and not status:
-        _complain("Standard output is closed: what was to be printed is lost.")
+        _complain("Standard output is closed: the output is lost.")
     # Some versions of typer return this status, others raise.
     if status == _INTERRUPTED:
         _complain(f"Interrupted. {saved}".rstrip())

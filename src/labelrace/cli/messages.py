@@ -1,4 +1,4 @@
-"""What the command prints beside results, and how it ends when it is stopped."""
+"""Messages of the command beside its results, and its end when it is stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Interrupted(Exception):  # noqa: N818
 
 
 def as_line(text: str) -> str:
-    """Return text as a line that cannot control the terminal: with a space for each character that does not print."""
+    """Return text as a line that cannot control the terminal: with a space for each unprintable character."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
@@ -36,9 +36,7 @@ def number_of(n: int, thing: str) -> str:
 def standard_input() -> TextIO:
     """Return standard input, from which rows are to be read."""
     if sys.stdin is None:
-        raise ValueError(
-            "Standard input must be open to read '-', but it is closed: name a file, or lead rows into it."
-        )
+        raise ValueError("Standard input must be open to read '-', but it is closed: name a file, or pipe rows to it.")
     return sys.stdin
 
 

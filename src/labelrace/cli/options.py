@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and how their texts are read."""
+"""Options that several subcommands share, and the reading of their texts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Tables = Annotated[
 ]
 Vocabulary = Annotated[
     Path | None,
-    option(help="A table of tags that rows may get: with the columns tag, synonyms, description and parent."),
+    option(help="A table of possible tags, with the columns tag, synonyms, description and parent."),
 ]
 ModelFile = Annotated[Path, argument(metavar="MODEL", help="A file written by 'labelrace train'.")]
 TaggerFile = Annotated[Path, argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
@@ -93,10 +93,10 @@ Scheduler = Annotated[
 
 _READING = {
     "delimiter": Annotated[
-        str | None, option(help="What separates the cells of a CSV file; by default the header shows it.")
+        str | None, option(help="Cell separator of a CSV file; detected from the header by default.")
     ],
     "encoding": Annotated[
-        str | None, option(help="The encoding of a CSV file, such as cp1252; by default UTF-8, or what the file shows.")
+        str | None, option(help="Encoding of a CSV file, such as cp1252; detected by default, mostly UTF-8.")
     ],
     "sheet": Annotated[str | None, option(help="The sheet of an Excel file; by default the first one.")],
     "skip_bad_rows": Annotated[
@@ -106,7 +106,7 @@ _READING = {
 
 
 def reading_of(delimiter: str | None, encoding: str | None, sheet: str | None, skip_bad_rows: bool | None) -> Reading:
-    """Return how files are to be read."""
+    """Return the options for reading files."""
     from labelrace.cli.bad_rows import BadRows
     from labelrace.streams.table_sources import Reading
 
@@ -114,7 +114,7 @@ def reading_of(delimiter: str | None, encoding: str | None, sheet: str | None, s
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options for how tables are read; it gets them as `reading`."""
+    """Give a command the options for reading tables; it gets them as `reading`."""
     return _with_options(command, _READING, "reading", reading_of)
 
 
@@ -124,7 +124,7 @@ _EMBED = (
 )
 Embed = Annotated[
     list[str] | None,
-    option(help="Where the tagger's embedding model of a column is now: COLUMN=DIR. Repeatable."),
+    option(help="The folder of the tagger's embedding model of a column now: COLUMN=DIR. Repeatable."),
 ]
 
 
@@ -137,8 +137,8 @@ _TAGS = (
     "Read the source as a table with tags: the name of the column of tags, or of columns of 0 and 1 (a single one with "
     "a comma behind)."
 )
-_SEPARATOR = "With --tags: what separates the tags of a row, such as ';' or 'space'; detected by default."
-_UNTAGGED = "With --tags: what a row without tags means: 'unknown' (it is skipped, the default), or 'none'."
+_SEPARATOR = "With --tags: the separator of the tags of a row, such as ';' or 'space'; detected by default."
+_UNTAGGED = "With --tags: the meaning of a row without tags: 'unknown' (it is skipped, the default), or 'none'."
 _FOLD = "With --tags: tags that differ by case, spaces or composition only are one tag."
 _SINGLE = "With --tags: predict one tag for each row; by default if all rows have one."
 _TAG_OPTIONS = {
@@ -159,7 +159,7 @@ _TAG_OPTIONS = {
 
 
 class TagOptions(NamedTuple):
-    """The options for a table with tags: which columns hold them, and what the others are."""
+    """The options for a table with tags: the columns of tags, and the kinds of the others."""
 
     tags: str | list[str]
     columns: dict[str, list[str] | None]
@@ -181,7 +181,7 @@ def takes_tags(command: Callable[..., None]) -> Callable[..., None]:
 def _with_options(
     command: Callable[..., None], options: dict[str, Any], name: str, make: Callable[..., Any]
 ) -> Callable[..., None]:
-    """Give a command further options; it gets what `make` makes of them as the parameter `name`."""
+    """Give a command further options; it gets the result of `make` as the parameter `name`."""
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
@@ -273,7 +273,9 @@ def check_replaces(out: Path, force: bool) -> None:
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise ValueError(f"{out} exists: name another file, add --force to replace it, or use 'labelrace update'.")
     if not typer.confirm(f"{out} exists. Replace it?", err=True):
-        raise ValueError(f"{out} is as it was: name another file, or use 'labelrace update' to go on with it.")
+        raise ValueError(
+            f"{out} was not replaced: name another file, or use 'labelrace update' to continue its training."
+        )
 
 
 def matching_files(sources: list[str]) -> list[str]:
@@ -296,7 +298,7 @@ def matching_files(sources: list[str]) -> list[str]:
 
 
 def _files_of(source: str) -> list[str | Path | int]:
-    """Return what a source may be read from; not all of it need exist."""
+    """Return the files that a source may be read from; not all of them need exist."""
     from labelrace.streams.catalog import find_dataset
     from labelrace.streams.files import plain_path
     from labelrace.streams.schema import schema_path
@@ -307,7 +309,7 @@ def _files_of(source: str) -> list[str | Path | int]:
     if not files[0].exists():
         with suppress(OSError):
             files.append(find_dataset(source))
-    # Those beside a file tell its labels.
+    # Files beside a file define its labels.
     beside = [
         other for file in files if file.name for other in (plain_path(file).with_suffix(".xml"), schema_path(file))
     ]
@@ -320,7 +322,7 @@ def as_names(text: str) -> list[str]:
 
 
 def as_parameters(texts: list[str] | None) -> dict[str, Any]:
-    """Turn ``name=value`` texts into parameters; a value is read as JSON where it is JSON, and as text elsewhere."""
+    """Turn ``name=value`` texts into parameters; a value is read as JSON if it is valid JSON, else as text."""
     parameters = {}
     for text in texts or []:
         name, equals, value = text.partition("=")

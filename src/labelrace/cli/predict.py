@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labelrace.tables import Tagger
     from labelrace.tables.read import Table
 
-# The rows of a batch as they are written: cells by the names of their columns.
+# The rows of a batch to write: cells by the names of their columns.
 _Rows: TypeAlias = list[dict[str, Any]]
 # Those of `labelrace.tables.write`, which a help text must not import.
 _FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
@@ -48,10 +48,13 @@ def predict(
     ] = None,
     precision: Annotated[
         float | None,
-        options.option(help="Of a tagger: give only tags that have been right so often, such as 0.9; see 'review'."),
+        options.option(
+            help="Of a tagger: give only tags whose precision on recent rows is at least this, such as 0.9; see "
+            "'review'."
+        ),
     ] = None,
     min_probability: Annotated[
-        float | None, options.option(help="Of a tagger: give only tags that are at least so likely.")
+        float | None, options.option(help="Of a tagger: give only tags of at least this probability.")
     ] = None,
     bom: Annotated[
         bool, typer.Option("--bom", help="Begin CSV with a byte order mark, so that Excel reads it as UTF-8.")
@@ -107,7 +110,7 @@ def predict(
     if precision is not None or min_probability is not None:
         raise ValueError("--precision and --min-probability are for taggers: leave them out, or give --top.")
     if suffix not in (".csv", ".jsonl"):
-        raise ValueError(f"--out must end in .csv or .jsonl for a model that is no tagger, got {out}.")
+        raise ValueError(f"--out must end in .csv or .jsonl for a model that is not a tagger, got {out}.")
     if where:
         predicted = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
     else:
@@ -124,7 +127,7 @@ def predict(
 
 
 def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float | None) -> None:
-    """Take over which tags are to be given, and say so where none of them can be."""
+    """Set the target precision and the least probability, and warn if no tag can reach the precision."""
     from labelrace.base.parameters import check_number
     from labelrace.tables.suggestions import least_confidence
 
@@ -136,9 +139,9 @@ def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float 
     if wanted is not None and least_confidence(tagger.state.suggestions, wanted) > 1.0:
         curve = tagger.precision_curve_
         reached = curve.precision[curve.n_suggestions > 0].max(initial=0.0)
-        why = f"the tagger has not been right so often as {wanted:g} asks for, at most {reached:.2f}"
+        why = f"the precision on recent rows is at most {reached:.2f}, below {wanted:g}"
         if not curve.n_suggestions.any():
-            why = "the tagger has learned a single batch, so that it has not been tested"
+            why = "the tagger has learned a single batch, and was never tested"
         say(f"No tags are given: {why}. Give a lower --precision, or let it learn more rows.", err=True)
 
 
@@ -207,7 +210,7 @@ def _tag_columns(tagger: Tagger, given: list[Any], review: list[bool], suffix: s
 
 
 def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, bom: bool) -> None:
-    """Write tables as they come, and say how many rows got tags."""
+    """Write tables as they come, and print how many rows got tags."""
     from labelrace.tables.write import json_writer, table_writer, written_names
 
     n_rows, n_tagged, n_review = 0, 0, 0

@@ -25,12 +25,12 @@ from labelrace.exceptions import DataFormatError, LabelraceError
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
 
-# What a learner takes: features and labels, or a table with its tags.
+# The arguments of a learner: features and labels, or a table with its tags.
 Batch: TypeAlias = tuple[Any, ...]
 Learn: TypeAlias = Callable[..., object]  # of a learner and the parts of a batch
 
 _REFUSALS = (LabelraceError, ValueError)
-# Refused rows of a batch from which it is not the rows that are wrong: so many, and this share.
+# From this number and this share of refused rows in a batch on, it is not the rows that are wrong.
 _MAX_REFUSED, _REFUSED = 20, 0.1
 _MEASURES = ("example_f1", "micro_f1", "hamming_loss")
 
@@ -104,7 +104,7 @@ def learn_batches(
                     error = DataFormatError(f"Row {rows + n_skipped + 1}: {refused}")
                     n_refused += 1
                     if on_bad_row is None or n_refused > max(_MAX_REFUSED, _n_rows(batch) * _REFUSED):
-                        # If nothing was learned, it may be the model that is wrong, and not the row.
+                        # If nothing was learned, the model may be wrong, and not the row.
                         raise error if rows else refused
                     on_bad_row(error)
                     n_skipped += 1

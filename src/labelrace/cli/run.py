@@ -176,7 +176,7 @@ def _tagged(source: str, table: options.TagOptions, batch_size: int) -> Any:
 
 
 def _what_is_saved(folder: Path) -> str:
-    """Return a sentence on what an interrupted run has recorded."""
+    """Return a sentence on the results of an interrupted run."""
     from labelrace.evaluation import read_run
 
     try:

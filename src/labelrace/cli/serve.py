@@ -46,7 +46,7 @@ class _StartByDefault(TyperGroup):
 app = typer.Typer(cls=_StartByDefault, no_args_is_help=True, help="Start a service that learns from every correction.")
 
 _Data = Annotated[
-    Path | None, options.option("--data", help="The folder of the journal; it is made if it is not there.")
+    Path | None, options.option("--data", help="The folder of the journal; it is made if it does not exist.")
 ]
 _Url = Annotated[
     str | None,
@@ -72,7 +72,7 @@ def start(
     ] = None,
     precision: Annotated[
         float | None,
-        options.option(help="Suggest only tags that are right so often, as .9; from now on, on all processes."),
+        options.option(help="Target precision of suggestions, such as 0.9; from now on, on all processes."),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on; others than this machine need tokens.")] = (
         "127.0.0.1"
@@ -80,20 +80,20 @@ def start(
     port: Annotated[int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)] = 8080,
     token_file: Annotated[
         Path | None,
-        options.option(help="Who may do what: lines of a role (predict, teach, admin), a token and a name."),
+        options.option(help="A file of tokens: lines of a role (predict, teach, admin), a token and a name."),
     ] = None,
     allow_host: Annotated[
-        list[str] | None, options.option(help="A further name by which the service is asked for. Repeatable.")
+        list[str] | None, options.option(help="A further host name of the service. Repeatable.")
     ] = None,
     rate: Annotated[
-        float | None, options.option(help="Requests a second that one address or token may make.", min=0.001)
+        float | None, options.option(help="The largest number of requests a second of one address or token.", min=0.001)
     ] = None,
-    max_body: Annotated[int, typer.Option(help="Bytes that a request may have.", min=1)] = 10_000_000,
+    max_body: Annotated[int, typer.Option(help="The largest size of a request, in bytes.", min=1)] = 10_000_000,
 ) -> None:
     """Start a service that predicts tags, learns from every correction, and has pages to correct on.
 
-    The journal of what people said is kept in a folder, or in a database. It begins with a tagger, or with --new from
-    nothing; after that --data alone goes on with it. Several processes may serve one journal.
+    Tags and corrections are kept in a journal, in a folder or a database. It begins with a tagger, or with --new from
+    nothing; after that --data alone continues it. Several processes may serve one journal.
 
     [dim]Examples:[/dim]
 
@@ -104,7 +104,7 @@ def start(
     labelrace serve --data tickets --host 0.0.0.0 --token-file tokens --allow-host tags.example.org
     """
     _check_beginning(tagger, new, tags, parameters)
-    _check_place(data, database)
+    _check_journal(data, database)
     if precision is not None:
         from labelrace.base.parameters import check_number
 
@@ -150,7 +150,7 @@ def _parameters(texts: list[str] | None) -> dict[str, Any]:
 
 
 def _ask_for(service: Service, precision: float) -> None:
-    """Have all processes suggest only tags that are right so often, unless they do already."""
+    """Set the target precision of all processes, unless it is set already."""
     from labelrace.serve.lessons import Lesson
 
     service.catch_up(None)
@@ -172,7 +172,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _check_beginning(tagger: Path | None, new: bool, tags: str | None, parameters: list[str] | None) -> None:
-    """Refuse two beginnings, and what is for another one."""
+    """Refuse two beginnings, and options that are only for --new."""
     if tagger is not None and new:
         raise ValueError("TAGGER and --new must not be given together: begin with a tagger, or from nothing.")
     if not new and (tags is not None or parameters):
@@ -181,8 +181,8 @@ def _check_beginning(tagger: Path | None, new: bool, tags: str | None, parameter
         )
 
 
-def _check_place(data: Path | None, database: str | None) -> None:
-    """Refuse a place that is none, or two."""
+def _check_journal(data: Path | None, database: str | None) -> None:
+    """Refuse a missing journal, or two."""
     if data is None and database is None:
         raise ValueError(
             "--data must be the folder of the journal, or --database the URL of its database, got neither."
@@ -201,7 +201,7 @@ def export_journal(
         Path | None, options.option("--out", "-o", help="The file to write; by default standard output.")
     ] = None,
 ) -> None:
-    """Write the journal as JSON lines: what it began with, then an entry a line.
+    """Write the journal as JSON lines: its start, then an entry a line.
 
     [dim]Example:[/dim] labelrace serve export --data tickets -o journal.jsonl
     """
@@ -223,7 +223,7 @@ def _write(lines: Iterable[bytes], out: Path | None) -> None:
         sys.stdout.buffer.flush()
         return
     options.check_out(out)
-    count = -1  # the first line is none of an entry
+    count = -1  # the first line is not an entry
     with atomic_file(out) as file:
         for line in lines:
             file.write(line)
@@ -233,11 +233,11 @@ def _write(lines: Iterable[bytes], out: Path | None) -> None:
 
 @app.command("import")
 def import_journal(
-    source: Annotated[str, options.argument(help="A file that was exported; '-' reads standard input.")],
+    source: Annotated[str, options.argument(help="An exported journal; '-' reads standard input.")],
     data: _Data = None,
     database: _Url = None,
 ) -> None:
-    """Begin a journal with one that was exported, for instance to move it from a folder to PostgreSQL.
+    """Begin a journal with an exported one, for instance to move it from a folder to PostgreSQL.
 
     [dim]Example:[/dim] labelrace serve import journal.jsonl --database postgresql://tagger@db/tickets
     """
@@ -272,9 +272,9 @@ def back_up(
 
 @app.command("compact")
 def compact(data: _Data = None, database: _Url = None, as_json: options.AsJson = False) -> None:
-    """Forget what entries say that snapshots have, and give their space back; nothing that was learned is lost.
+    """Remove the content of entries that snapshots have, and free its space; nothing that was learned is lost.
 
-    The history of rows stays. What was compacted can no longer be exported as entries.
+    The history of rows stays. Compacted entries can no longer be exported.
 
     [dim]Example:[/dim] labelrace serve compact --data tickets
     """
@@ -295,7 +295,7 @@ def compact(data: _Data = None, database: _Url = None, as_json: options.AsJson =
 @contextmanager
 def _journal(data: Path | None, database: str | None, *, is_new: bool = False) -> Iterator[Database]:
     """Open the database of a journal, and close it."""
-    _check_place(data, database)
+    _check_journal(data, database)
     with _plain_errors():
         from labelrace.serve.start import open_database
 
@@ -308,7 +308,7 @@ def _journal(data: Path | None, database: str | None, *, is_new: bool = False) -
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Say which extra is missing, and say problems as the command says errors."""
+    """Turn a missing extra, and problems of the service, into errors of the command."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -318,12 +318,12 @@ def _plain_errors() -> Iterator[None]:
         extra = "serve,postgresql" if name.startswith("psycopg") else "serve"
         raise ImportError(f"labelrace serve needs {name}: pip install 'labelrace[{extra}]'.") from None
     except Problem as problem:
-        # What a request would be told; here nobody asked by HTTP.
+        # The answer to a request, as an error of the command.
         raise ServiceError(problem.detail, problem.status) from problem
 
 
 def _where(data: Path | None, database: str | None) -> str:
-    """Return where a journal is, without a password."""
+    """Return the folder or the URL of a journal, without a password."""
     if database is None:
         return str(data)
     from sqlalchemy import make_url

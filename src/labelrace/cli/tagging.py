@@ -1,4 +1,4 @@
-"""Taggers in the command: how they are loaded and trained, and what is printed about them."""
+"""Taggers in the command: loading, training, and the messages about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_LISTED = 5
 
 
 class Snapshot(NamedTuple):
-    """What a tagger had counted at some moment; nothing before its first row."""
+    """The counts of a tagger at some moment; empty before its first row."""
 
     state: TaggerState | None
     n_alarms: int
@@ -36,7 +36,7 @@ class Snapshot(NamedTuple):
 
 
 def snapshot(tagger: Tagger) -> Snapshot:
-    """Return what a tagger has counted so far."""
+    """Return the counts of a tagger so far."""
     model = tagger.model_ if tagger.is_fitted else None
     alarms, drifts = (int(getattr(model, name, 0)) for name in ("n_alarms_", "n_drifts_"))
     return Snapshot(tagger.state if tagger.is_fitted else None, alarms, drifts)
@@ -65,7 +65,7 @@ def tables_of(source: str, batch_size: int, reading: Reading) -> Iterator[Table]
 
 
 def tell_bad_rows(on_bad_row: Any) -> None:
-    """Print which rows were skipped, if such are to be."""
+    """Print which rows were skipped, with --skip-bad-rows."""
     if on_bad_row is not None:
         on_bad_row.tell()
 
@@ -87,7 +87,7 @@ def train_tagger(tagger: Tagger, model: str, files: list[str], out: Path, batch_
 
 
 def count_untouched(tagger: Tagger, file: str, batch_size: int, reading: Reading) -> tuple[int, int]:
-    """Count the rows with tags in a file that was predicted, and those that have just what the tagger predicts."""
+    """Count the rows with tags in a file that was predicted, and those that have just the predicted tags."""
     from labelrace.tables.tags import tags_of_table
     from labelrace.tables.write import probabilities_in
 
@@ -112,14 +112,14 @@ def count_untouched(tagger: Tagger, file: str, batch_size: int, reading: Reading
 
 
 def people_said(tagger: Tagger, files: list[str], batch_size: int, reading: Reading) -> list[str]:
-    """Return the files without those whose tags are all as they were predicted, and say how many rows are so."""
+    """Return the files in which a predicted tag was changed, and print how many rows were not changed."""
     kept = []
     for file in files:
         n_rows, n_same = count_untouched(tagger, file, batch_size, reading)
         if n_rows and n_same == n_rows:
             say(
-                f"Left out {file}: all its tags are as they were predicted, and a tagger learns only what people said. "
-                "Correct some; if somebody has found all of them right, remove the column of probabilities.",
+                f"Skipped {file}: no predicted tag was changed. Correct some, or, if all are right, remove the "
+                "probabilities column.",
                 err=True,
             )
             continue
@@ -132,7 +132,7 @@ def people_said(tagger: Tagger, files: list[str], batch_size: int, reading: Read
 def learn_files(
     tagger: Tagger, files: list[str], batch_size: int, reading: Reading, nothing: str
 ) -> BaseException | None:
-    """Predict and learn until the end, Ctrl-C or a row that is wrong and not to be skipped; return what stopped it.
+    """Predict and learn until the end, Ctrl-C or a bad row that is not skipped; return the error that stopped it.
 
     If no row has tags, raise an error with the message `nothing`. An error about one of several files names it.
     """
@@ -174,9 +174,9 @@ def _of_file(error: BaseException, file: str) -> BaseException:
 def report_tagger(
     tagger: Tagger, message: str, stopped: BaseException | None, before: Snapshot, n_files: int = 1
 ) -> None:
-    """Print a message, and how well tags were predicted; if the training was stopped, end the command with it.
+    """Print a message and the quality of the tagger; if the training was stopped, end the command with the error.
 
-    ``before`` is what was counted before the files were learned: their quality is said apart.
+    ``before`` are the counts before the files were learned: their quality is printed separately.
     """
     from labelrace.tables.tagger_facts import quality_text
 
@@ -189,7 +189,7 @@ def report_tagger(
     quality = quality_text(counted.quality())
     if not quality:
         if before.state is None:
-            say("No row was tested, as all were learned in one batch: a smaller --batch-size tests most of them.")
+            say("No prequential quality: all rows were in one batch. Use a smaller --batch-size.")
         return
     of_files = f"{quality} ({_rows(counted.n_tested)})"
     if before.state is not None and before.state.n_tested:

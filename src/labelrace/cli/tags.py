@@ -31,7 +31,7 @@ app = typer.Typer(
     cls=_ListByDefault, no_args_is_help=True, help="List the tags of a tagger; rename, merge, drop and add them."
 )
 
-# Suffixes of tables; a tag is not called so.
+# Suffixes of tables; no tag ends in one.
 _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".gz", ".zip")
 _Out = Annotated[Path | None, options.option("--out", "-o", help="A new file to save to, instead of replacing TAGGER.")]
 
@@ -135,7 +135,7 @@ def add(
     out: _Out = None,
     embed: options.Embed = None,
 ) -> None:
-    """Add tags that no row has had yet, or say more of known ones; they are suggested by their names at once.
+    """Add tags that no row has had yet, or details of known ones; they are suggested by their names at once.
 
     [dim]Example:[/dim] labelrace tags add tagger.labelrace tags.csv
     """

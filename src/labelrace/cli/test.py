@@ -1,4 +1,4 @@
-"""``labelrace test``: how good a tagger is on a tagged file; nothing is learned."""
+"""``labelrace test``: the quality of a tagger on a tagged file; nothing is learned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measure(
     as_json: options.AsJson = False,
     reading: Any = None,
 ) -> None:
-    """Measure how good a tagger is on a table with tags; nothing is learned, and no file of a tagger changes.
+    """Measure the quality of a tagger on a table with tags; nothing is learned, and the tagger's file does not change.
 
     [dim]Example:[/dim] labelrace test tagger.labelrace tagged.csv --page test.html
     """
@@ -45,8 +45,8 @@ def measure(
     if page is not None:
         options.check_out(page, tagger_file, source)
     tagger = load_tagger(tagger_file, embed)
-    asked = PRECISIONS if page is not None or as_json else ()
-    tested = measure_tagger(tagger, tables_of(source, batch_size, reading), asked)
+    targets = PRECISIONS if page is not None or as_json else ()
+    tested = measure_tagger(tagger, tables_of(source, batch_size, reading), targets)
     tell_bad_rows(reading.on_bad_row)
     most = None if every else _MAX_TAGS
     if page is not None:
@@ -69,10 +69,10 @@ def measure(
 
 
 def say_learned(n_known: int) -> None:
-    """Say that rows were learned before, on which a tagger looks better than it is."""
+    """Warn of rows that were learned before, on which the quality is too high."""
     if n_known:
         rows = "1 row" if n_known == 1 else f"{n_known:,} rows"
-        say(f"Warning: {rows} of these had been learned: on such rows a tagger is better than on new ones.", err=True)
+        say(f"Warning: {rows} of these had been learned: the quality on them is too high.", err=True)
 
 
 def measure_lines(measures: dict[str, float]) -> list[str]:
@@ -85,7 +85,7 @@ def measure_lines(measures: dict[str, float]) -> list[str]:
 
 
 def _facts(tested: Measured) -> dict[str, Any]:
-    """Return what a test has shown, as JSON has it."""
+    """Return the results of a test as JSON values."""
     bins = tested.reliability
     filled = [i for i, n in enumerate(bins.entries.tolist()) if n]
     return {
@@ -108,12 +108,12 @@ def _facts(tested: Measured) -> dict[str, Any]:
         ],
         "precision_curve": [
             {
-                "asked": one.precision,
+                "target": one.target,
                 "precision": one.n_right / one.n_given if one.n_given else None,
                 "tags": one.n_given,
                 "handled": one.n_handled / len(tested.rows),
             }
-            for one in tested.asked
+            for one in tested.targets
         ],
         "calibration": [
             {"probability": float(bins.mean_probability[i]), "right": float(bins.share_present[i])} for i in filled

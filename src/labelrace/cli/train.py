@@ -34,7 +34,7 @@ def train(
 ) -> None:
     """Train a model on a data file, or on tables with tags, and save it.
 
-    After Ctrl-C, or after a row that cannot be read or learned, what was learned so far is saved.
+    After Ctrl-C, or after a row that cannot be read or learned, the model learned so far is saved.
 
     [dim]Examples:[/dim]
 
@@ -118,7 +118,7 @@ def update(
     ] = None,
     batch_size: options.BatchSize = 500,
     separator: Annotated[
-        str | None, options.option(help="What separates the tags of a row here, if it is not what was learned.")
+        str | None, options.option(help="Separator of the tags in these files, if it differs from the learned one.")
     ] = None,
     fold_tags: Annotated[
         bool, typer.Option("--fold-tags", help="From now on, tags that differ by case or spaces only are one tag.")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _N_WINDOWS, _N_EVENTS, _N_TAGS = 48, 8, 8
-# Seconds between questions for the quality, and between pictures.
+# Seconds between requests for the quality, and between pictures.
 _REFRESH, _PICTURE = 5.0, 0.25
 
 
@@ -37,12 +37,12 @@ def watch(
         str, options.argument(metavar="URL", help="The address of the service, such as http://127.0.0.1:8080.")
     ],
     token_file: Annotated[
-        Path | None, options.option(help="A file with the token, in its first line that is no comment.")
+        Path | None, options.option(help="A file with the token, in its first line that is not a comment.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print events as lines of JSON, as they come.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Print what is known now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the current figures, and end.")] = False,
 ) -> None:
-    """Watch a service: rows, tags and what waits, how good its suggestions are, and what happens, until Ctrl-C.
+    """Watch a service: rows, tags, waiting rows, the quality of its suggestions, and events, until Ctrl-C.
 
     [dim]Example:[/dim] labelrace watch http://127.0.0.1:8080
     """
@@ -72,7 +72,7 @@ def read_token(path: Path) -> str:
 
 
 class Known(NamedTuple):
-    """What is known of a service at a time."""
+    """The state of a service at a time."""
 
     url: str
     status: dict[str, Any]
@@ -81,12 +81,12 @@ class Known(NamedTuple):
 
 
 def ask(client: Client) -> Known:
-    """Ask a service for all that is shown of it."""
+    """Ask a service for everything that is shown."""
     return Known(client.url, client.status(), client.quality(), client.tags(limit=_N_TAGS))
 
 
 class View:
-    """What is shown of a service.
+    """The picture of a service.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class View:
         self._trouble = ""
 
     def take(self, news: Event | Known | ServiceError) -> None:
-        """Take over what is known now, what happened, or that nothing can be known."""
+        """Take over a new state, an event, or an error."""
         if isinstance(news, ServiceError):
             self._trouble = news.detail
             return
@@ -113,7 +113,7 @@ class View:
             self._events.append(line.append(as_line(told), style="yellow" if news.name == "mark" else "not dim"))
 
     def picture(self) -> Group:
-        """Return what is shown."""
+        """Return the picture."""
         parts = [self._heading(), Text(), self._numbers(), *self._curve(), *self._frequent()]
         if marks := self.known.quality.get("marks"):
             told = ", ".join(f"{mark['kind']} at row {mark['row']:,}" for mark in marks[-4:])
@@ -174,7 +174,7 @@ def sparkline(values: Sequence[float]) -> str:
     '▁▅▆█'
     """
     low, high = min(values), max(values)
-    # What hardly changes is shown as hardly changing.
+    # Small changes are shown as small.
     span = max(high - low, 0.1)
     top = len(_BARS) - 1
     return "".join(_BARS[round(top * (value - low) / span)] for value in values)
@@ -198,7 +198,7 @@ def _sentence(event: Event) -> str:
 
 
 def _show(connect: Callable[[], Client]) -> None:
-    """Show a service until Ctrl-C; where there is no terminal, print what happens as lines."""
+    """Show a service until Ctrl-C; without a terminal, print events as lines."""
     console = Console()
     if not console.is_terminal:
         for event in connect().events():
@@ -218,7 +218,7 @@ def _show(connect: Callable[[], Client]) -> None:
 
 
 def _follow(client: Client, tell: Callable[[Any], None]) -> None:
-    """Tell events; a service that is gone may come back."""
+    """Pass events on; a service that is gone may come back."""
     while True:
         try:
             for event in client.events():
@@ -229,7 +229,7 @@ def _follow(client: Client, tell: Callable[[Any], None]) -> None:
 
 
 def _ask_again(client: Client, tell: Callable[[Any], None]) -> None:
-    """Tell now and then what events do not tell."""
+    """Ask now and then for what events do not have."""
     while True:
         time.sleep(_REFRESH)
         try:

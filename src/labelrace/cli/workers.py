@@ -23,7 +23,7 @@ class Workers(NamedTuple):
 def train_on_workers(
     model: Any, name: str, source: str | list[str], out: Path, where: Workers, **settings: Any
 ) -> None:
-    """Learn files in shares and save the model; after Ctrl-C or a lost cluster, what was merged so far is saved."""
+    """Learn files in shares and save the model; after Ctrl-C or a lost cluster, the shares merged so far are saved."""
     from labelrace.distributed.fitting import Progress, fit, progress_reporter
     from labelrace.exceptions import DistributedError
 
@@ -62,7 +62,7 @@ def _summary(name: str, last: Any, out: Path) -> tuple[str, str]:
 def predict_on_workers(
     model: Any, source: str, where: Workers, *, top: int | None, suffix: str, **settings: Any
 ) -> Iterator[Any]:
-    """Yield what workers predict for the pieces of files, in their order: tables of a tagger, rows of other models.
+    """Yield the predictions of workers for the pieces of files, in order: tables of a tagger, rows of other models.
 
     `settings` are labels and batch size.
     """

@@ -48,7 +48,7 @@ def calibrate(histogram: ScoreHistogram) -> FloatArray:
 
 
 def _strictly_rising(probabilities: FloatArray) -> FloatArray:
-    """Let probabilities that never fall always rise, by next to nothing, and keep them off 0 and 1."""
+    """Make non-decreasing probabilities strictly increasing, and keep them inside (0, 1)."""
     slope = _SURE * (CENTRES - LOW) / (HIGH - LOW)
     return np.clip(probabilities, _SURE, 1.0 - 2.0 * _SURE) + slope
 

@@ -186,7 +186,7 @@ def _fork(algorithm: Forking[S], state: S, X: AnyMatrix, Y: AnyMatrix, row_weigh
 
 
 def _restart(algorithm: Forking[S], state: S) -> S:
-    """Let the detector start over: which errors are usual is told by the rows that come now."""
+    """Let the detector start over: the usual error is estimated again from here on."""
     return algorithm.with_detector(state, drift.init())
 
 

@@ -118,7 +118,7 @@ def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray
 
 
 def observe(monitor: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor:
-    """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
+    """Record the scores of rows before they are learned; few rows wait until there are more."""
     if monitor.waiting.shape[1] or len(scores) < _COUNTED_TOGETHER:
         few = np.array([scores, labels], scores.dtype)
         waiting = np.concatenate([monitor.waiting, few], axis=1) if monitor.waiting.shape[1] else few
@@ -219,7 +219,7 @@ def best_share(counts: Counts) -> int:
 
 
 def decide(monitor: Monitor, aim: str) -> Decision:
-    """Read off what was counted how label sets are chosen for an aim of `labelrace.decisions.rules`."""
+    """Compute the decision rule for an aim of `labelrace.decisions.rules` from the counts."""
     # Thresholds of the labels' own leave nothing to the offsets.
     share = 0 if aim == "macro_f1" else best_share(monitor.counts)
     rule = rules.make_rule(aim, monitor.counts.histograms.of(share), monitor.by_label)
@@ -227,7 +227,7 @@ def decide(monitor: Monitor, aim: str) -> Decision:
 
 
 def rank(monitor: Monitor) -> Ranking:
-    """Read off what was counted how labels are ranked, and how likely they are."""
+    """Compute the ranking of the labels and their probabilities from the counts."""
     best = int(np.argmax(monitor.counts.ndcg))
     rule = rules.make_rule("cardinality", monitor.counts.histograms.of(-1 if best else 0), None)
     return Ranking(ranking_factors(monitor.label_rows, POWERS[best]), rule)

@@ -35,7 +35,7 @@ _THRIFT = {
     # Each process would look fifty times a second how late it is, and ten times how much memory is used.
     "distributed.admin.tick.interval": "1s",
     "distributed.worker.memory.monitor-interval": "500ms",
-    # A task goes to whoever is free: a second one that waits beside the first would wait while others have none.
+    # A task goes to a worker that is free: a second one that waits beside the first would wait while others have none.
     "distributed.scheduler.worker-saturation": 1.0,
     # Dask lets its workers give all that is freed back to the system at once. Products of batches need arrays of a
     # megabyte again and again, and to get their pages back takes a third as long as to learn.
@@ -90,7 +90,7 @@ def wait_for(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = 
     LostError
         If nobody has ``needed`` any more. Dask would compute it again, and all that it came from.
     DistributedError
-        If workers are lost one after the other and nothing is done meanwhile, or if there are none for minutes. Dask
+        If workers are lost one after the other before any finishes a task, or if there are none for minutes. Dask
         gives up tasks whose workers die, but would wait for ever if they die before they get a task.
     """
     distributed = engine()
@@ -100,7 +100,7 @@ def wait_for(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = 
         with suppress(TimeoutError):
             distributed.wait([future], timeout=_INTERVAL)
         if future.done():
-            # Whoever has it may die meanwhile: then it is computed again, or what it needs is lost.
+            # The worker that has it may die meanwhile: then it is computed again, or what it needs is lost.
             with suppress(TimeoutError):
                 return future.result(timeout=patience)
             patience *= 2
@@ -112,7 +112,7 @@ def wait_for(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = 
             most_done, n_lost = n_done, 0
         known, seen = workers, time.monotonic() if workers else seen
         if n_lost > _ALLOWED_FAILURES:
-            raise DistributedError(f"{n_lost} workers were lost one after the other, and none has done anything.")
+            raise DistributedError(f"{n_lost} workers were lost before any finished a task.")
         if time.monotonic() - seen > _MAX_SECONDS_ALONE:
             raise DistributedError(f"There have been no workers for {_MAX_SECONDS_ALONE:.0f} seconds.")
 

@@ -192,7 +192,7 @@ def _file_features(model: Any, pieces: list[Any], labels: Any, opened: dict[str,
 
 
 def _tell_nominal(model: Any, features: Features | None) -> None:
-    """Tell a new model which columns of files are nominal, where it takes that and is not told."""
+    """Tell a new model which columns of files are nominal, if it accepts these and they were not given."""
     takes = not model.is_fitted and model.get_params().get("categorical_features", "") is None
     if takes and features is not None and features.texts:
         texts = {column: tuple(values) for column, values in features.texts.items()}
@@ -221,7 +221,7 @@ class _Rounds:
         # Sent once, as there may be very many names.
         self._sent_features = None if features is None else send(client, features)
         self._source = None if features is None or features.names is None else source_of(features)
-        # A piece is learned once, so that whoever learns it may as well compute it.
+        # A piece is learned once, so that the worker that learns it may as well compute it.
         self._pieces = as_delayed_pieces(pieces)
         self._settings = settings
         self._plan = list[list[range]]()
@@ -241,12 +241,12 @@ class _Rounds:
                 quality = joint.sum_f1 / joint.n_tested if joint.n_tested else float("nan")
                 report(Progress(done, len(self._plan), rows, n_pieces, len(self._pieces), quality))
         except DistributedError as error:
-            raise DistributedError(f"Round {done + 1} was given up: {error} {_saved(done, rows)}") from None
+            raise DistributedError(f"Round {done + 1} failed: {error} {_saved(done, rows)}") from None
         except killed as error:
             raise DistributedError(
-                f"Round {done + 1} was given up: workers died again and again with {self._task_of(error)}, most often "
-                f"as their memory was used up. {_saved(done, rows)} Give smaller pieces (more files or row groups), or "
-                "fewer workers on a machine."
+                f"Round {done + 1} failed: workers died again and again with {self._task_of(error)}, most often "
+                f"because they ran out of memory. {_saved(done, rows)} Give smaller pieces (more files or row groups), "
+                "or fewer workers on a machine."
             ) from None
         except lost as error:
             raise DistributedError(
@@ -305,7 +305,7 @@ class _Rounds:
         """Submit a round: shares, the tree, and the joint model."""
         n_held_out = max(1, -(-self._settings.n_held_out // len(ranges)))
         settings = self._settings._replace(n_held_out=n_held_out, is_alone=len(ranges) == 1)
-        # Names of its own: Dask lets tasks wait for whoever is free only where those of a name need few others.
+        # Names of its own: Dask lets tasks wait for a free worker only where those of a name need few others.
         name, submit = uuid.uuid4().hex, self._client.submit
         shares = [
             submit(
@@ -345,7 +345,7 @@ class _Rounds:
         return str(first) if first == last else f"{first} to {last}"
 
     def _task_of(self, error: BaseException) -> str:
-        """Return what a task that was given up had to do."""
+        """Return the description of a task that failed."""
         [key, *_] = error.args or [""]
         return self._names.get(str(key), "a task that merges shares")
 

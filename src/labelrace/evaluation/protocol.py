@@ -20,7 +20,6 @@ def check_options(
     missing: float = 0.0,
     test_share: float = 0.5,
     iterations: int = 1,
-    memory: bool = False,
 ) -> None:
     """Raise ValueError for a parameter of a protocol that cannot be."""
     parameters.check_whole("batch_size", batch_size, 1)

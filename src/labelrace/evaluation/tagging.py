@@ -26,7 +26,7 @@ CONVENTION = (
     "what is divided by 0 counts as 0."
 )
 PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""The precisions that are asked for, one after the other."""
+"""The target precisions of a test."""
 
 # The most likely tags of each row, whose probabilities are compared with how often they are right.
 _N_LIKELY = 10
@@ -45,10 +45,10 @@ class MeasuredRow(NamedTuple):
         return 2 * len(self.true & self.predicted) / max(len(self.true) + len(self.predicted), 1)
 
 
-class Asked(NamedTuple):
-    """What a precision that was asked for led to."""
+class PrecisionResult(NamedTuple):
+    """What a target precision gave."""
 
-    precision: float
+    target: float
     n_right: int = 0
     n_given: int = 0
     n_handled: int = 0  # rows that got a tag
@@ -59,7 +59,7 @@ class Measured(NamedTuple):
 
     rows: list[MeasuredRow]
     reliability: Reliability
-    asked: list[Asked]
+    targets: list[PrecisionResult]
     with_parents: float | None  # F1 where a parent is half right; None if no tag has one
     n_known: int = 0  # rows that the tagger has learned
 
@@ -107,7 +107,7 @@ def measure_tagger(tagger: Tagger, tables: Iterable[Table], precisions: Sequence
     tables : iterable of Table
         The batches of the table.
     precisions : sequence of float, default=()
-        Precisions to ask for, see `PRECISIONS`.
+        Target precisions, see `PRECISIONS`.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def measure_tagger(tagger: Tagger, tables: Iterable[Table], precisions: Sequence
     >>> measure_tagger(tagger, [Table({"body": ["The oven"], "tags": ["oven"]}, 1)]).measures()["recall"]
     1.0
     """
-    rows, counts, sums = list[MeasuredRow](), calibration.empty(), [Asked(one) for one in precisions]
+    rows, counts, sums = list[MeasuredRow](), calibration.empty(), [PrecisionResult(one) for one in precisions]
     parents, start, state, n_known = list[float](), 0, tagger.state, 0
     askers = [copy.copy(tagger).set_params(precision=one) for one in precisions]
     for whole in tables:
@@ -138,7 +138,7 @@ def measure_tagger(tagger: Tagger, tables: Iterable[Table], precisions: Sequence
                 ]
                 parents += [f1_with_parents(one, two, state.details) for one, two in zip(truth, found, strict=True)]
                 counts = _with_likely(counts, tagger.predict_top(part, _N_LIKELY), truth)
-                sums = [_asked(one, asker.suggest(part), truth) for one, asker in zip(sums, askers, strict=True)]
+                sums = [_counted(one, asker.suggest(part), truth) for one, asker in zip(sums, askers, strict=True)]
             start += table.n_rows
     if not rows:
         raise ValueError("The table must have rows with tags to test a tagger, got none.")
@@ -154,10 +154,10 @@ def _with_likely(counts: Reliability, likely: list[list[tuple[str, float]]], tru
     return calibration.add(counts, present[:, None], probabilities[:, None])
 
 
-def _asked(sums: Asked, suggested: list[Any], truth: list[set[str]]) -> Asked:
+def _counted(sums: PrecisionResult, suggested: list[Any], truth: list[set[str]]) -> PrecisionResult:
     right = sum(len(true.intersection(one.tags)) for one, true in zip(suggested, truth, strict=True))
     given, handled = sum(len(one.tags) for one in suggested), sum(bool(one.tags) for one in suggested)
-    return Asked(sums.precision, sums.n_right + right, sums.n_given + given, sums.n_handled + handled)
+    return PrecisionResult(sums.target, sums.n_right + right, sums.n_given + given, sums.n_handled + handled)
 
 
 class Difference(NamedTuple):

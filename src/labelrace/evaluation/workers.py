@@ -53,9 +53,11 @@ def changed_options(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]
     for name in options:
         if name not in _OPTIONS[protocol]:
             raise TypeError(f"options of {protocol} must be some of {', '.join(_OPTIONS[protocol])}, got {name!r}")
-    check_options(**options)
+    # Measuring memory changes no measure.
+    relevant = {name: value for name, value in options.items() if name != "memory"}
+    check_options(**relevant)
     defaults = inspect.signature(PROTOCOLS[protocol]).parameters
-    return {name: value for name, value in options.items() if value != defaults[name].default and name != "memory"}
+    return {name: value for name, value in relevant.items() if value != defaults[name].default}
 
 
 @dataclass(frozen=True, eq=False)

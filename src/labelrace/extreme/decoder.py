@@ -43,7 +43,8 @@ _RELATIVE_RIDGE, _MIN_RIDGE = 1e-3, 1.0
 # Recent occurrences of labels that are kept, which candidates are taken from first: with many labels, with few, and
 # with many where postings add to the candidates.
 _MAX_RECENT, _MAX_RECENT_OF_FEW_LABELS, _MAX_RECENT_WITH_POSTINGS = 8192, 4096, 2048
-# Unsorted labels up to which they are not sorted in: this number, or one in so many of all labels if that is larger.
+# Unsorted labels up to which they are not sorted in: this number, or the number of labels divided by the other, if that
+# is larger.
 _MIN_UNSORTED, _UNSORTED_DIVISOR = 4096, 16
 # Scale below which the sums are multiplied by it.
 _MIN_SCALE = 1e-12

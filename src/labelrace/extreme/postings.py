@@ -10,7 +10,7 @@ On 20,000 rows of a stream of 34,764 labels, 32 candidates of which up to 12 com
 than 64 by the decoder alone (.511), at about half of the cost.
 
 Documents that have one in twenty of all features, as do those of 237 words out of 5,000, have no feature that names a
-label: their rarest ones offer labels of any recent rows, in the place of better ones by the decoder. So rows whose
+label: their rarest ones offer labels of any recent rows, instead of better ones by the decoder. So rows whose
 features are common have no postings (`are_useful`).
 
 State: lists of labels, (features, LABELS_PER_FEATURE), a `VersionedRows`. Labels are stored with 1 added, so that 0 is
@@ -115,7 +115,7 @@ def merged(one: Any, other: Any) -> Any:
 
 @kernel()
 def _rarest_of_row(extra_precision: Any, rows: Any, row: Any, n_features: Any, least: Any, rarest: Any) -> None:
-    """Find the features of a row with the least precision gained, but more than ``least``; -1 where there are fewer.
+    """Find the features of a row with the least extra precision, but more than ``least``; -1 where there are fewer.
 
     Parameters
     ----------

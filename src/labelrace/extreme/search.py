@@ -354,7 +354,7 @@ def _room(index: SearchIndex, n_rows: int, n_exact: int) -> tuple[IntArray, Arra
 
 
 def _completed(index: SearchIndex, rows: Rows, n_exact: int, some: IntArray, in_pool: Candidates) -> Candidates:
-    """Find the candidates of some rows, written in the place of those of the pool.
+    """Find the candidates of some rows, written over those of the pool.
 
     Without a table, their scores are those of the decoder, in no order.
     """

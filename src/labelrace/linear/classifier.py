@@ -49,8 +49,8 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 # Largest number of scores of the first rows that are monitored.
 _MAX_FIRST_SCORES = 1_000_000
-# Recent rows are kept once the weights take this share of the budget, and at most so many; the decoder of the successor
-# is fitted to what the model predicts for them.
+# Recent rows are kept once the weights take this share of the budget, and at most this number; the decoder of the
+# successor is fitted to what the model predicts for them.
 _KEEP_ROWS_FROM, _MAX_RECENT_ROWS = 0.5, 1024
 # New labels may exceed the budget by this factor: it is better to compress after they have been learned.
 _MAX_OVERRUN = 1.25

@@ -73,7 +73,7 @@ def learn_block(
             errors[np.isnan(h)] = 0.0
     groups = [(work.weights, work.intercepts, errors)]
     if len(recent):
-        # Recent labels are learned apart, and then replace what the others' precision has made of them.
+        # Recent labels are learned separately, and then replace what the others' precision has made of them.
         groups.append((work.weights.take(recent, axis=1), work.intercepts[recent], errors[:, recent]))
     for group, (weights, intercepts, lacking) in enumerate(groups):
         precision = alpha + work.extra_precision[block.touched, group]

@@ -110,7 +110,7 @@ def count_below(ordered: FloatArray, rows: IntArray, values: FloatArray, *, or_e
 
 
 def _has_tied_neighbour(ordered: FloatArray, rows: IntArray, position: IntArray) -> BoolArray:
-    """Tell which sorted entries are tied with the one before or after them in their row."""
+    """Return which sorted entries are tied with the one before or after them in their row."""
     last = ordered.shape[1] - 1
     value = ordered[rows, position]
     before = ordered[rows, np.maximum(position - 1, 0)]
@@ -134,7 +134,7 @@ def _group_starts(ordered: FloatArray) -> BoolArray:
 
 
 def _has_long_chain(ordered: FloatArray, starts: BoolArray) -> BoolArray:
-    """Tell which rows have an entry that is not tied with the start before it."""
+    """Return which rows have an entry that is not tied with the start before it."""
     # Rows ascend, so the largest start so far is the latest.
     smallest = np.maximum.accumulate(np.where(starts, ordered, -np.inf), axis=1)
     return np.any(~_tied(ordered, smallest), axis=1)

@@ -1,7 +1,7 @@
-"""One model learned by many: shares of the rows are learned side by side, and what each has gained is added up.
+"""One model learned by many: shares of rows are learned side by side, and their gains added up.
 
-A *share* is a part of the rows, and whoever learns it. The four verbs are the same for every model that can be merged,
-and for the tagger:
+A *share* is a part of the rows, and the worker that learns it. The four verbs are the same for every model that can be
+merged, and for the tagger:
 
 - ``start(model)`` is the model that a share begins with. Of a model that is sums it has learned nothing, but knows what
   the first batch settled; of any other it is a copy.

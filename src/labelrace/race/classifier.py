@@ -422,7 +422,7 @@ class OfflineRACEClassifier(RACEClassifier):
 
     @property
     def partial_fit(self) -> Any:
-        """Not there."""
+        """Not available: all data are learned at once, by `fit`."""
         raise AttributeError(f"{type(self).__name__} has no partial_fit: it learns all data at once, by fit.")
 
 

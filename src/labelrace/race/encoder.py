@@ -69,7 +69,7 @@ def draw_rows(encoder: State, keys: Array, rng: np.random.Generator) -> FloatArr
     n_labels, n_components = encoder.A.shape
     # A uniform on (-1, 1) has a variance of 1/3.
     scale = np.sqrt(3.0 / (n_labels - encoder.n_late + 1))
-    return scale * (2.0 * random_draws.of_keys(int(rng.integers(2**62)), keys, n_components) - 1.0)
+    return scale * (2.0 * random_draws.uniform_for_keys(int(rng.integers(2**62)), keys, n_components) - 1.0)
 
 
 def encode(encoder: State, Y: AnyMatrix) -> FloatArray:

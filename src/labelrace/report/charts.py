@@ -5,9 +5,9 @@ A `Diagram` is rectangles, lines and texts without axes; `bars`, `heat_map` and 
 report's own charts are composed in `run_report`. The page (`page`) draws panels by uPlot and diagrams as SVG, files are
 drawn by matplotlib (`matplotlib_figures`), and neither knows what the numbers mean.
 
-One colour and one line pattern stand for a model, in pages as in figures. The colours keep apart under the three common
-kinds of colour blindness and contrast with their ground by 3 to 1 or more. Eight colours are the most that do: the
-pattern of the line distinguishes the rest.
+One colour and one line pattern stand for a model, in pages as in figures. The colours stay distinct under the three
+common kinds of colour blindness and contrast with their ground by 3 to 1 or more. Eight colours are the most that do:
+the pattern of the line distinguishes the rest.
 """
 
 from __future__ import annotations

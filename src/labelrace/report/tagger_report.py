@@ -1,4 +1,4 @@
-"""The page of a test of a tagger: measures, tags, the precision asked for against that found, and calibration."""
+"""The page of a test of a tagger: measures, tags, precision at each target, and calibration."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def confusions_table(tested: Measured, most: int) -> Table:
 def tested_document(tested: Measured, tagger: str, source: str, most: int | None) -> Document:
     """Return the page of a test."""
     sections = [Section("Measures", _MEANING, [measures_table(tested)])]
-    if tested.asked:
+    if tested.targets:
         sections.append(Section("Leaving rows to people", charts=[precision_chart(tested)]))
     sections += [
         Section("Calibration", charts=[_calibration_chart(tested)]),
@@ -63,20 +63,19 @@ def tested_document(tested: Measured, tagger: str, source: str, most: int | None
 
 
 def precision_chart(tested: Measured) -> Chart:
-    """Return the precision that was found for each that was asked for, against the share of rows that got a tag."""
-    shown = [one for one in tested.asked if one.n_given]
+    """Return the precision at each target, against the share of rows that got a tag."""
+    shown = [one for one in tested.targets if one.n_given]
     handled = [one.n_handled / len(tested.rows) for one in shown]
     found = [one.n_right / one.n_given for one in shown]
     tips = [
-        f"{one.precision:g} asked for: {f:.2f} in {h:.0%} of rows"
-        for one, f, h in zip(shown, found, handled, strict=True)
+        f"target {one.target:g}: {f:.2f} in {h:.0%} of rows" for one, f, h in zip(shown, found, handled, strict=True)
     ]
-    asked = [one.precision for one in shown]
-    series = [*_by_x("found", handled, found, 0, tips), *_by_x("asked for", handled, asked, None, tips)]
+    targets = [one.target for one in shown]
+    series = [*_by_x("found", handled, found, 0, tips), *_by_x("target", handled, targets, None, tips)]
     panel = Panel(
         "", series, "share of rows with a tag", "precision", x_range=(0.0, 1.0), y_range=(0.0, 1.0), percent=True
     )
-    hint = "Each point is a precision that is asked for, as --precision does."
+    hint = "Each point is a target precision, as set by --precision."
     return Chart(
         "precision", "Precision against the share of rows that are handled", panels([panel], 1, (6.0, 3.6)), hint
     )

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 
 from labelrace.serve.problems import Problem
 
-# Escapes that may be half of a pair, which is no text.
+# Escapes that may be half of a surrogate pair.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -26,7 +26,7 @@ class Answer(JSONResponse):
 
 
 class ProblemAnswer(Answer):
-    """A problem as RFC 9457 has it."""
+    """A problem in the form of RFC 9457."""
 
     media_type = "application/problem+json"
 
@@ -47,7 +47,7 @@ def read_json(body: bytes) -> Any:
     >>> read_json(b'{"rows": [], "rows": []}')
     Traceback (most recent call last):
     ...
-    labelrace.serve.problems.Problem: The body must be JSON: the name 'rows' is twice in an object.
+    labelrace.serve.problems.Problem: The body must be JSON: duplicate name 'rows' in an object.
     """
     try:
         text = body.decode()
@@ -61,7 +61,7 @@ def read_json(body: bytes) -> Any:
     except UnicodeDecodeError:
         raise _malformed("it is not UTF-8.") from None
     except ValueError as error:
-        raise _malformed("it has half of a surrogate pair." if "surrogate" in str(error) else str(error)) from None
+        raise _malformed("it has an unpaired surrogate." if "surrogate" in str(error) else str(error)) from None
     return value
 
 
@@ -101,7 +101,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {printable(twice)!r} is twice in an object.")
+        raise ValueError(f"duplicate name {printable(twice)!r} in an object.")
     return values
 
 
@@ -118,7 +118,7 @@ def _whole(text: str) -> int | float:
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON.")
+    raise ValueError(f"{name} is not a JSON number.")
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_int=_whole, parse_constant=_constant)

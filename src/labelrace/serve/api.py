@@ -1,7 +1,6 @@
-"""The HTTP API: forms in, problems out. What is asked is done by the service; requests are gathered before it.
+"""The HTTP API: forms in, problems out. The service does the work; requests are gathered before it.
 
-Routes that are asked often take the request as it is and return bytes; what they take and return is described for the
-OpenAPI beside them.
+Frequent routes take the request as it is and return bytes; their forms are described for the OpenAPI beside them.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _PREDICT_SECONDS, _PREDICT_ROWS = 0.0015, 256
 _TEACH_SECONDS, _TEACH_ROWS = 0.003, 64
 # Bytes that are sent together, and journals at the same time: each holds a connection to the database.
 _EXPORTED_AT_ONCE, _MAX_EXPORTS = 1 << 16, 4
-# Routes that are asked so often that finding them counts.
+# Routes that are so frequent that finding them counts.
 _OFTEN = ("/v1/predict", "/v1/learn", "/v1/feedback")
 
 _KEY = re.compile(rb"[\x20-\x7e]{1,200}")
@@ -59,15 +58,15 @@ _USER_PARAMETER = {
     "name": "X-Labelrace-User",
     "in": "header",
     "required": False,
-    "description": "Who says it, if the token does not tell: at most 100 characters, percent-encoded where not ASCII.",
+    "description": "The user, if the token names none: at most 100 characters, percent-encoded where not ASCII.",
     "schema": {"type": "string"},
 }
 _PROBLEMS = {
     400: "The request is not well-formed.",
     401: "A token is needed.",
     403: "The token, the host or the origin may not do this.",
-    404: "There is no such row or tag.",
-    405: "The path has other methods.",
+    404: "Unknown row or tag.",
+    405: "The path has no such method.",
     408: "The request came too slowly.",
     413: "The request is too large.",
     415: "The request is not JSON.",
@@ -78,7 +77,7 @@ _PROBLEMS = {
 
 
 def make_app(service: Service, options: ServerOptions | None = None, log: RequestLog | None = None) -> FastAPI:
-    """Return the application of a service: API, pages, Label Studio's doors, metrics and guards.
+    """Return the application of a service: API, pages, Label Studio's routes, metrics and guards.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ def make_app(service: Service, options: ServerOptions | None = None, log: Reques
     predictions = Gatherer(
         service.predict, seconds=_PREDICT_SECONDS, rows=_PREDICT_ROWS, capacity=capacity, name="labelrace-predict"
     )
-    # A row is explained in the time in which hundreds are predicted: those who want no reasons do not wait for it.
+    # A row is explained in the time in which hundreds are predicted: requests without explanations do not wait for it.
     explanations = Gatherer(
         service.predict, seconds=_PREDICT_SECONDS, rows=1, capacity=capacity, name="labelrace-explain"
     )
@@ -157,14 +156,14 @@ def _add_rows(
     explanations: Gatherer[Prediction, dict[str, Any]],
     lessons: Gatherer[Lesson, dict[str, Any]],
 ) -> None:
-    """Add what is asked and said of rows."""
+    """Add the routes for rows."""
 
     @app.post("/v1/predict", tags=["rows"], **_described(forms.Predictions, forms.Predict))
     async def predict(request: Request) -> Response:
         """Suggest tags for rows. Rows with an id wait for their tags; rows without are only answered."""
         body = forms.fields(read_json(request.scope[BODY]), forms.Predict)
-        asked = Prediction(body["rows"], body.get("explain", False))
-        return Answer(await (explanations if asked.explain else predictions)(asked, n_rows(body)))
+        prediction = Prediction(body["rows"], body.get("explain", False))
+        return Answer(await (explanations if prediction.explain else predictions)(prediction, n_rows(body)))
 
     @app.post("/v1/learn", tags=["rows"], **_described(forms.Learned, forms.Learn, teaches=True))
     async def learn(request: Request) -> Response:
@@ -174,7 +173,7 @@ def _add_rows(
 
     @app.post("/v1/feedback", tags=["rows"], **_described(forms.Learned, forms.Feedback, teaches=True))
     async def feedback(request: Request) -> Response:
-        """Learn what is said of rows that were predicted before; said again of the same row, it is a correction."""
+        """Learn the tags of rows that were predicted before; tags of a row that has some are a correction."""
         body = forms.fields(read_json(request.scope[BODY]), forms.Feedback)
         return Answer(await lessons(lesson_of(request, "feedback", body), n_rows(body)))
 
@@ -195,34 +194,34 @@ def _add_rows(
 
     @app.get("/v1/rows/{id:path}", tags=["rows"], **_described(forms.RowWithHistory))
     def show_row(id: str) -> Response:
-        """Show a row, why its tags are suggested, and what was said of it."""
+        """Show a row, why its tags are suggested, and the history of its tags."""
         return Answer(service.row(_checked_id(id)))
 
     @app.post("/v1/rows/{id:path}/open", tags=["rows"], **_described(forms.Opened, forms.Open))
     async def open_row(request: Request, id: str) -> Response:
-        """Say who opens a row, for a minute, or closes it; others see who was there first."""
+        """Note that a user opens a row, for a minute, or closes it; the answer names who opened it first."""
         said = forms.validated(read_json(request.scope[BODY]), forms.Open)
         who = said["who"]
         if not who.isprintable():
-            detail = "who must have characters that print."
+            detail = "who must have printable characters."
             raise Problem(422, "Request has wrong values", detail, [{"field": "who", "detail": detail}])
         return Answer(await run_in_threadpool(service.open_row, _checked_id(id), who, said.get("open", True)))
 
 
 def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str, Any]]) -> None:
-    """Add what is asked and said of tags."""
+    """Add the routes for tags."""
 
     @app.get("/v1/tags", tags=["tags"], **_described(forms.Tags))
     def list_tags(
-        search: Annotated[str, Query(max_length=200, description="What the tag or a synonym has in it.")] = "",
+        search: Annotated[str, Query(max_length=200, description="A part of the tag or of a synonym.")] = "",
         limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
     ) -> Response:
-        """List tags, how often and how well they are given."""
+        """List tags with their number of rows and their F1."""
         return Answer(service.tags(search=search, limit=limit))
 
     @app.get("/v1/tags/{tag:path}", tags=["tags"], **_described(forms.TagWithOthers))
     def show_tag(tag: str) -> Response:
-        """Show a tag, and those that rows have together with it."""
+        """Show a tag and its most frequent companions."""
         return Answer(service.tag(_checked_id(tag)))
 
     def add_change(kind: str, form: type[BaseModel], text: str) -> None:
@@ -239,29 +238,29 @@ def _add_tags(app: FastAPI, service: Service, lessons: Gatherer[Lesson, dict[str
             change
         )
 
-    add_change("rename", forms.Rename, "Give tags other names.")
-    add_change("merge", forms.Merge, "Make one tag of several.")
-    add_change("retire", forms.Retire, "Give tags no longer.")
-    add_change("describe", forms.Describe, "Say synonyms, description and parent of tags; new tags are added.")
+    add_change("rename", forms.Rename, "Rename tags.")
+    add_change("merge", forms.Merge, "Merge several tags into one.")
+    add_change("retire", forms.Retire, "Stop predicting tags.")
+    add_change("describe", forms.Describe, "Set synonyms, description and parent of tags; new tags are added.")
 
 
 def _add_state(app: FastAPI, service: Service, events: Events) -> None:
-    """Add what is asked of the whole."""
+    """Add the routes for the state of the service."""
     exports = set[object]()
 
     @app.get("/v1/status", tags=["service"], **_described(forms.Status))
     def show_status() -> Response:
-        """Show how far the service is."""
+        """Show the state of the service."""
         return Answer(service.status())
 
     @app.get("/v1/quality", tags=["service"], **_described(forms.Quality))
     def show_quality() -> Response:
-        """Show how good suggestions have been, each compared with what a person said later."""
+        """Show the prequential quality of suggestions, compared with the tags that people gave later."""
         return Answer(service.quality())
 
     @app.get("/v1/events", tags=["service"], **_streamed("text/event-stream", "Events: position, row, open, mark."))
     async def listen() -> Response:
-        """Tell what happens, as server-sent events, until the listener goes."""
+        """Stream events, as server-sent events, until the listener disconnects."""
         return await events.stream()
 
     @app.get("/v1/export", tags=["service"], **_streamed("application/x-ndjson", "The journal, a JSON object a line."))
@@ -270,7 +269,7 @@ def _add_state(app: FastAPI, service: Service, events: Events) -> None:
         if len(exports) >= _MAX_EXPORTS:
             raise busy(f"{_MAX_EXPORTS} journals are being sent already.", retry_after=5.0)
         pieces = _in_pieces(service.export(), exports)
-        # The first piece is read before the answer begins, so that what is wrong can still be told.
+        # The first piece is read before the answer begins, so that an error can still be answered.
         first = await run_in_threadpool(next, pieces, b"")
         return StreamingResponse(chain((first,), pieces), media_type="application/x-ndjson")
 
@@ -282,7 +281,7 @@ def _add_watching(
     queues: dict[str, Gatherer[Any, Any]],
     events: Events,
 ) -> None:
-    """Add what those ask who watch the service."""
+    """Add the routes for monitoring."""
 
     @app.get("/health/live", tags=["service"], **_described(forms.Health))
     async def is_alive() -> Response:
@@ -291,7 +290,7 @@ def _add_watching(
 
     @app.get("/health/ready", tags=["service"], **_described(forms.Health))
     async def is_ready() -> Response:
-        """Answer whether the service can be used; if not, 503 says why."""
+        """Return whether the service can be used; if not, 503 says why."""
         why = service.is_ready()
         if why is not None:
             raise busy(why)
@@ -299,7 +298,7 @@ def _add_watching(
 
     @app.get("/metrics", tags=["service"], **_streamed("text/plain", "Metrics in Prometheus' form."))
     def show_metrics() -> Response:
-        """Show counts and times of requests, and how far the service is."""
+        """Show counts and times of requests, and the state of the service."""
         gauges: dict[str, tuple[str, float]] = {
             f"queue_{name}_rows": (f"Rows that wait for the next call to {name}.", queue.waiting_rows)
             for name, queue in queues.items()
@@ -314,7 +313,7 @@ def _add_watching(
 
 
 def lesson_of(request: Request, kind: str, body: dict[str, Any]) -> Lesson:
-    """Return what a request teaches, with its key and who says it."""
+    """Return the lesson of a request, with its key and user."""
     key = None
     for name, value in request.scope["headers"]:
         if name == b"idempotency-key":
@@ -326,14 +325,14 @@ def lesson_of(request: Request, kind: str, body: dict[str, Any]) -> Lesson:
 
 
 def n_rows(body: dict[str, Any]) -> int:
-    """Return how many rows a body has; the service checks that they are rows."""
+    """Return the number of rows in a body; the service checks them."""
     rows = body["rows"]
     return len(rows) if isinstance(rows, list) else 1
 
 
 def _checked_id(id: str) -> str:
     if not 0 < len(id) <= 200 or not id.isprintable():
-        raise Problem(404, "Unknown name", "There is no row or tag with such a name.")
+        raise Problem(404, "Unknown name", "No row or tag can have this name.")
     return id
 
 
@@ -368,7 +367,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _http(request: Request, error: Exception) -> Response:
-    """Answer what the framework refuses: unknown paths and methods."""
+    """Answer errors of the framework: unknown paths and methods."""
     assert isinstance(error, HTTPException)
     method, path = request.scope["method"], request.scope["path"]
     title, detail = {
@@ -384,7 +383,7 @@ async def _http(request: Request, error: Exception) -> Response:
 def _described(
     answer: type[BaseModel] | UnionType, form: type[BaseModel] | None = None, *, teaches: bool = False
 ) -> dict[str, Any]:
-    """Return what the OpenAPI says of a route."""
+    """Return the OpenAPI description of a route."""
     extra: dict[str, Any] = {}
     if form is not None:
         schema = {"$ref": f"#/components/schemas/{form.__name__}"}

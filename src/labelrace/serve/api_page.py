@@ -1,4 +1,4 @@
-"""The page of the API: what its OpenAPI says, as a page that needs nothing from elsewhere."""
+"""The page of the API: its OpenAPI as a page that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def _described(method: str, path: str, operation: dict[str, Any]) -> dict[str, A
 
 
 def _content(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what an answer has, in its only media type."""
+    """Return the content of an answer, in its only media type."""
     kinds: list[dict[str, Any]] = list(answer.get("content", {}).values())
     return kinds[0] if kinds else {}
 
 
 def _fields(form: dict[str, Any]) -> list[tuple[str, str, bool, str]]:
-    """Return the fields of a form: name, kind, whether it must be there, description."""
+    """Return the fields of a form: name, kind, whether it is required, description."""
     required = form.get("required", ())
     fields = [
         (name, _kind(field), name in required, field.get("description", ""))
@@ -108,7 +108,7 @@ def _fields(form: dict[str, Any]) -> list[tuple[str, str, bool, str]]:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """Return what a value must be, in words; names of forms are those of the page.
+    """Return the kind of a value in words; names of forms are those of the page.
 
     Examples
     --------

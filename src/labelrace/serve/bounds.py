@@ -1,4 +1,4 @@
-"""How much and how fast: requests of each who asks, and the bytes and the time of their bodies."""
+"""Limits: requests a second of each client, and the size and time of their bodies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from starlette.types import Message, Receive
 
 from labelrace.serve.problems import Problem, busy
 
-# What is read of a refused body, so that its sender sees the answer.
+# Bytes that are read of a refused body, so that its sender sees the answer.
 _DRAINED, _DRAIN_SECONDS = 1 << 20, 1.0
 
 
 class Rates:
-    """Requests of each token or address: so many a second in the long run, ten times as many at once.
+    """Requests of each token or address: `rate` a second in the long run, ten times as many at once.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ class Rates:
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._most = max(1.0, 10 * rate)
-        # What each may still ask at once, and when that was.
+        # The requests that each may still make at once, and the time of that count.
         self._left: OrderedDict[str | bytes, tuple[float, float]] = OrderedDict()
 
     def check(self, key: str | bytes) -> None:
-        """Raise the problem of a key that asks too often."""
+        """Raise a problem if a key makes too many requests."""
         now = time.monotonic()
         left, before = self._left.pop(key, (self._most, now))
         left = min(self._most, left + (now - before) * self._rate)
@@ -50,7 +50,7 @@ class Rates:
 
 
 class Bodies:
-    """Reads bodies of requests, within a size and a time, and knows how large those under way are together.
+    """Reads bodies of requests, within limits of size and time, and of the total size of those under way.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Bodies:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > self._most:
             raise too_large
-        # What is only announced is not held: it may never come.
+        # Announced bytes are not counted: they may never come.
         self._check_room(int(length))
         size = 0
         try:
@@ -109,15 +109,15 @@ class Bodies:
 
     def _check_room(self, size: int) -> None:
         if self._held + size > self._MAX_HELD * self._most:
-            raise busy("The requests under way are too large together: try again.")
+            raise busy("The requests under way are too large in total: try again.")
 
     def release(self, *parts: bytes) -> None:
-        """Hold a body no longer."""
+        """Release a body."""
         self._held -= sum(map(len, parts))
 
 
 def again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives a body that was read once more, then what follows."""
+    """Return a `receive` that repeats a body that was read, then goes on."""
     given = False
 
     async def once_more() -> Message:

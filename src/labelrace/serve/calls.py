@@ -1,7 +1,7 @@
-"""What a client asks of a service and what becomes of the answers, without sending anything.
+"""The requests of a client and the reading of their answers, without sending anything.
 
-Each call is a generator: it yields what is to be sent or how long to wait, gets the reply, and returns the result. The
-two clients (`labelrace.serve.client`) differ in how they send and wait, and in nothing else.
+Each call is a generator: it yields a request or a wait, gets the reply, and returns the result. The two clients
+(`labelrace.serve.client`) differ in how they send and wait, and in nothing else.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Row: TypeAlias = dict[str, Any]
 
 
 class Request(NamedTuple):
-    """What is to be sent: the path below the service's address, and what goes with it."""
+    """A request: the path below the service's address, with parameters and body."""
 
     method: str
     path: str
     query: Mapping[str, str] = {}
     body: Any = None
-    key: str | None = None  # of what is to count once, however often it is sent
+    key: str | None = None  # of a request that is to count once, however often it is sent
 
     @property
     def content(self) -> bytes | None:
@@ -59,7 +59,7 @@ class Wait(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came back; status 0 if nothing did, and then the content says why."""
+    """A reply; status 0 if there was none, and then the content says why."""
 
     status: int
     headers: Mapping[str, str]  # by names in lower case
@@ -67,7 +67,7 @@ class Reply(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened: ``position``, ``row``, ``open`` or ``mark``, and what is to be known of it."""
+    """An event, ``position``, ``row``, ``open`` or ``mark``, with its data."""
 
     name: str
     data: dict[str, Any]
@@ -91,18 +91,18 @@ def checked_url(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address is on this machine, so that no proxy is to be asked."""
+    """Return whether an address is on this machine, so that no proxy is used."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def given_headers(token: str | None, user: str | None) -> dict[str, str]:
-    """Return the headers of all requests: who asks, and the token that allows it."""
+    """Return the headers of all requests: user and token."""
     for name, value in (("token", token), ("user", user)):
         if value is not None and not (isinstance(value, str) and value.strip() and value.isprintable()):
             raise ValueError(f"{name} must be a text in one line, got {'another' if name == 'token' else repr(value)}.")
     if token is not None and not token.isascii():
-        raise ValueError("token must be of ASCII characters, got others: copy it as it is in the file of tokens.")
+        raise ValueError("token must be of ASCII characters, got others: copy it from the token file.")
     sent = {"Accept": "application/json"}
     sent |= {} if token is None else {"Authorization": f"Bearer {token.strip()}"}
     # Headers are ASCII: a name in another script is sent as the pages send it.
@@ -110,10 +110,10 @@ def given_headers(token: str | None, user: str | None) -> dict[str, str]:
 
 
 def with_retries(request: Request, retries: int, url: str) -> Steps[Reply]:
-    """Send a request until it is answered, and return the answer; raise what the service says in the end.
+    """Send a request until it is answered, and return the answer; in the end raise the last error.
 
-    It is sent again after errors of the connection, and where the service says that it is busy, after as many seconds
-    as it asks for. Nothing counts twice by that: predicting changes nothing that matters, and what teaches has a key.
+    It is sent again after errors of the connection, and if the service is busy, after the seconds that it names.
+    Nothing counts twice by that: predicting changes nothing that matters, and lessons have a key.
     """
     attempt = 0
     while True:
@@ -126,36 +126,36 @@ def with_retries(request: Request, retries: int, url: str) -> Steps[Reply]:
 
 
 def wait_after(reply: Reply, attempt: int, retries: int, url: str) -> Wait:
-    """Return how long to wait after a reply that is no success; raise its error if it is not worth another attempt."""
+    """Return the wait after a reply that is no success; raise its error if a retry is useless."""
     if attempt >= retries or (reply.status and reply.status not in _AGAIN):
         raise error_of(reply, url)
     return Wait(_pause(attempt, reply.headers.get("retry-after")))
 
 
-def _pause(attempt: int, asked: str | None) -> float:
-    """Return the seconds to wait: those that the service asks for, or some more each time, by chance."""
-    wanted = _asked_seconds(asked)
+def _pause(attempt: int, retry_after: str | None) -> float:
+    """Return the seconds to wait: those that the service names, or random ones that grow each time."""
+    wanted = _retry_seconds(retry_after)
     drawn = random.uniform(0.5, 1.0) * min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)
-    # A little more than asked for: all who were refused come back at different times.
+    # A little longer: refused clients come back at different times.
     return drawn if wanted is None else min(wanted, _LONGEST_ASKED) + random.uniform(0.0, 0.25)
 
 
-def _asked_seconds(asked: str | None) -> float | None:
+def _retry_seconds(retry_after: str | None) -> float | None:
     """Read a header Retry-After: seconds, or a date."""
-    if asked is None:
+    if retry_after is None:
         return None
     try:
-        seconds = float(asked)
+        seconds = float(retry_after)
     except ValueError:
         try:
-            seconds = email.utils.parsedate_to_datetime(asked).timestamp() - time.time()
+            seconds = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
         except ValueError:
             return None
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def error_of(reply: Reply, url: str) -> ServiceError:
-    """Return the error that a reply tells of: a problem of RFC 9457, or whatever came instead."""
+    """Return the error in a reply: a problem of RFC 9457, or whatever came instead."""
     if not reply.status:
         why = reply.content.decode(errors="replace").rstrip(".")
         return ServiceError(f"The service at {url} cannot be reached ({why}): check that it runs, and its address.")
@@ -170,12 +170,12 @@ def error_of(reply: Reply, url: str) -> ServiceError:
 
 
 def json_of(reply: Reply, url: str) -> Any:
-    """Read an answer; what is no JSON comes from something else than the service."""
+    """Read an answer; what is not JSON does not come from the service."""
     try:
         return json.loads(reply.content)
     except ValueError:
         raise ServiceError(
-            f"The answer from {url} is no JSON: check that this is the address of a service.", reply.status
+            f"The answer from {url} is not JSON: check that this is the address of a service.", reply.status
         ) from None
 
 
@@ -209,7 +209,7 @@ class Calls:
         return found
 
     def teach(self, path: str, rows: Any, key: str | None) -> Steps[dict[str, Any]]:
-        """Send rows that teach, part by part: each part is learned whole or not at all."""
+        """Send tagged rows, part by part: each part is learned whole or not at all."""
         parts, answer = list(_parts(json_rows(rows))), {"learned": 0, "position": None}
         key = key or new_key()
         for number, part in enumerate(parts):
@@ -248,16 +248,16 @@ class Calls:
         return answer["tags"]
 
     def change_tags(self, verb: str, body: dict[str, Any], preview: bool) -> Steps[dict[str, Any]]:
-        """Rename, merge, retire or describe tags, or tell what that would touch."""
+        """Rename, merge, retire or describe tags, or preview that."""
         body = body | {"preview": bool(preview)}
         return (yield from self._ask("POST", f"/v1/tags/{verb}", body=body, key=None if preview else new_key()))
 
     def status(self) -> Steps[dict[str, Any]]:
-        """Tell how much was learned."""
+        """Get the state of the service, see `Client.status`."""
         return (yield from self._ask("GET", "/v1/status"))
 
     def quality(self) -> Steps[dict[str, Any]]:
-        """Tell how good the suggestions are."""
+        """Get the quality of the suggestions, see `Client.quality`."""
         return (yield from self._ask("GET", "/v1/quality"))
 
 
@@ -267,7 +267,7 @@ def new_key() -> str:
 
 
 def _parts(rows: list[Row]) -> Iterator[list[Row]]:
-    """Split rows into what goes into one request."""
+    """Split rows into requests."""
     return (rows[start : start + _PART] for start in range(0, len(rows), _PART))
 
 
@@ -282,7 +282,7 @@ def json_rows(rows: Any) -> list[Row]:
     >>> json_rows([{"id": 7, "title": "Hot oven", "tags": {"oven"}}])
     [{'id': 7, 'title': 'Hot oven', 'tags': ['oven']}]
     """
-    # Here, as this needs pyarrow: who lists rows or watches does without.
+    # Imported here, as other calls do without pyarrow.
     from labelrace.tables.read import as_table
 
     table = as_table(rows)
@@ -290,14 +290,14 @@ def json_rows(rows: Any) -> list[Row]:
         raise ValueError("rows must have columns with names: give a data frame, an Arrow table or a list of dicts.")
     columns = {name: [_json_cell(cell, name) for cell in cells] for name, cells in table.columns.items()}
     if isinstance(rows, list | tuple):
-        # What a row does not have, and what it has as None, are different things to say.
+        # A missing cell and None mean different things.
         return [{name: columns[name][number] for name in row} for number, row in enumerate(rows)]
     found = ({name: cells[number] for name, cells in columns.items()} for number in range(table.n_rows))
     return [{name: cell for name, cell in row.items() if cell is not None} for row in found]
 
 
 def _json_cell(cell: Any, name: str) -> Any:
-    """Return a cell as JSON has it."""
+    """Return a cell as a JSON value."""
     if cell is None or isinstance(cell, str | bool | int):
         return cell
     if hasattr(cell, "tolist"):
@@ -324,7 +324,7 @@ def _json_cell(cell: Any, name: str) -> Any:
 
 
 class EventReader:
-    r"""Puts the bytes of a stream of server-sent events together.
+    r"""Parses the bytes of a stream of server-sent events.
 
     Examples
     --------
@@ -363,7 +363,7 @@ class EventReader:
 
 
 class LineReader:
-    """Puts the bytes of an answer together to whole lines."""
+    """Splits the bytes of an answer into whole lines."""
 
     def __init__(self) -> None:
         self._left = b""

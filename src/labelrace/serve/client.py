@@ -1,6 +1,6 @@
 """The other side of a service: the same calls from Python, waiting for the answer or as coroutines.
 
-`labelrace.serve.calls` has what is asked and what becomes of the answers; here it is sent, by httpx (extra ``serve``).
+`labelrace.serve.calls` has the requests and reads the answers; here they are sent, by httpx (extra ``serve``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from labelrace.serve.calls import (
 if TYPE_CHECKING:
     import httpx
 
-# Seconds without a byte after which a stream of events is taken for broken: a service sends something more often.
+# Seconds without a byte after which a stream of events counts as broken: a service sends something more often.
 _SILENCE = 60.0
 _ENDED = Reply(0, {}, b"the stream of events ended")
 
@@ -49,12 +49,12 @@ def _reply(answer: httpx.Response) -> Reply:
 
 
 def _no_reply(error: Exception) -> Reply:
-    """Return what stands for the reply that did not come."""
+    """Return the reply that stands for a missing one."""
     return Reply(0, {}, (str(error).strip().partition("\n")[0] or type(error).__name__).encode())
 
 
 class _Client:
-    """What the two clients share: their parameters, and how httpx is set up for them."""
+    """The parameters and the settings of httpx that both clients share."""
 
     _sender: ClassVar[str]
 
@@ -76,7 +76,7 @@ class _Client:
         self._http: Any = getattr(self._httpx, self._sender)(
             headers=given_headers(token, user),
             timeout=timeout,
-            # On this machine no proxy is asked, and a token is for this address only.
+            # On this machine no proxy is used, and a token is for this address only.
             trust_env=not is_loopback(self.url),
             follow_redirects=False,
         )
@@ -101,8 +101,8 @@ class _Client:
 class Client(_Client):
     """A service (`labelrace serve`) from Python.
 
-    A request that fails on its way, or that the service is too busy for, is sent again. What teaches counts once by
-    that: it has a key of its own, made once for each call. A client can be used by several threads, and as a context
+    A request that fails on its way, or that the service is too busy for, is sent again. A lesson counts once then: it
+    has a key of its own, made once for each call. A client can be used by several threads, and as a context
     manager.
 
     Parameters
@@ -110,9 +110,9 @@ class Client(_Client):
     url : str
         The address of the service, such as ``"http://127.0.0.1:8080"``.
     token : str, default=None
-        What allows it, if the service asks for tokens.
+        The access token, if the service needs one.
     user : str, default=None
-        Who teaches, to be shown with what was said. With tokens that is the name of the token.
+        The name shown with the tags that this client gives. With tokens it is the name of the token.
     timeout : float, default=30.0
         Seconds to wait for an answer.
     retries : int, default=6
@@ -140,12 +140,12 @@ class Client(_Client):
         rows : list of dicts, data frame or Arrow table
             Rows with an ``id`` wait for their tags from then on.
         explain : bool, default=False
-            Whether to tell the words and values that carried each tag.
+            Whether to return the words and values that contribute to each tag.
         """
         return self._run(self._calls.predict(rows, explain))
 
     def learn(self, rows: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Teach rows that have their tags in ``tags``; return how many were learned, and the position after them.
+        """Teach rows that have their tags in ``tags``; return the number of learned rows, and the position after them.
 
         Parameters
         ----------
@@ -158,13 +158,13 @@ class Client(_Client):
         return self._run(self._calls.teach("/v1/learn", rows, key))
 
     def feedback(self, rows: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Say what is right of rows that were predicted or learned by their ids.
+        """Give the right tags of rows that were predicted or learned, by their ids.
 
         Parameters
         ----------
         rows : list of dicts, data frame or Arrow table
             Each with ``id`` and the right ``tags``, or with tags to ``add`` and to ``remove``. An empty list says that
-            no tag applies; ``"tags": None`` takes back what was said.
+            no tag applies; ``"tags": None`` withdraws the tags.
         key : str, default=None
             As for `learn`.
         """
@@ -184,12 +184,12 @@ class Client(_Client):
         tag : str, default=""
             A tag that a row must have, or be suggested.
         limit : int, default=50
-            How many rows at most.
+            The largest number of rows.
         """
         return self._run(self._calls.rows(state, order, search, tag, limit))
 
     def row(self, id: str | int) -> Row:
-        """Return a row with why its tags were suggested, and what was said of it."""
+        """Return a row, the reasons for its suggested tags, and the history of its tags."""
         return self._run(self._calls.row(id))
 
     def tags(self, search: str = "", *, limit: int = 1000) -> list[dict[str, Any]]:
@@ -197,33 +197,33 @@ class Client(_Client):
         return self._run(self._calls.tags(search, limit))
 
     def rename(self, names: Mapping[str, str], *, preview: bool = False) -> dict[str, Any]:
-        """Rename tags, old names to new ones; with ``preview`` only tell how many rows have them."""
+        """Rename tags, old names to new ones; with ``preview`` only count the rows that have them."""
         return self._run(self._calls.change_tags("rename", {"names": dict(names)}, preview))
 
     def merge(self, tags: Sequence[str], into: str, *, preview: bool = False) -> dict[str, Any]:
-        """Merge tags into one; with ``preview`` only tell how many rows have them."""
+        """Merge tags into one; with ``preview`` only count the rows that have them."""
         return self._run(self._calls.change_tags("merge", {"tags": list(tags), "into": into}, preview))
 
     def retire(self, tags: Sequence[str], *, preview: bool = False) -> dict[str, Any]:
-        """Retire tags, which are no longer predicted; with ``preview`` only tell how many rows have them."""
+        """Retire tags, which are no longer predicted; with ``preview`` only count the rows that have them."""
         return self._run(self._calls.change_tags("retire", {"tags": list(tags)}, preview))
 
     def describe(self, tags: Mapping[str, Mapping[str, Any]], *, preview: bool = False) -> dict[str, Any]:
-        """Say more of tags, which need not have been in a row: ``synonyms``, ``description`` and ``parent`` of each."""
+        """Set ``synonyms``, ``description`` and ``parent`` of tags, which need not have been in a row."""
         return self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     def status(self) -> dict[str, Any]:
-        """Tell how much was learned, what waits, and up to which position of the journal."""
+        """Return the numbers of learned and waiting rows, and the position in the journal."""
         return self._run(self._calls.status())
 
     def quality(self) -> dict[str, Any]:
-        """Tell how good suggestions were, tested before they were learned: now, by day, by tag."""
+        """Return the prequential quality of the suggestions: now, by day, by tag."""
         return self._run(self._calls.quality())
 
     def events(self) -> Iterator[Event]:
-        """Yield what happens from now on, each with its name and data, until the caller stops.
+        """Yield events from now on, each with its name and data, until the caller stops.
 
-        A connection that breaks is made again; what happened in between is not told.
+        A connection that breaks is made again; events in between are lost.
         """
         failures = 0
         while True:
@@ -315,7 +315,7 @@ class AsyncClient(_Client):
         return await self._run(self._calls.teach("/v1/learn", rows, key))
 
     async def feedback(self, rows: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Say what is right of rows that were predicted or learned by their ids."""
+        """Give the right tags of rows that were predicted or learned, by their ids."""
         return await self._run(self._calls.teach("/v1/feedback", rows, key))
 
     async def rows(
@@ -325,7 +325,7 @@ class AsyncClient(_Client):
         return await self._run(self._calls.rows(state, order, search, tag, limit))
 
     async def row(self, id: str | int) -> Row:
-        """Return a row with why its tags were suggested, and what was said of it."""
+        """Return a row, the reasons for its suggested tags, and the history of its tags."""
         return await self._run(self._calls.row(id))
 
     async def tags(self, search: str = "", *, limit: int = 1000) -> list[dict[str, Any]]:
@@ -345,19 +345,19 @@ class AsyncClient(_Client):
         return await self._run(self._calls.change_tags("retire", {"tags": list(tags)}, preview))
 
     async def describe(self, tags: Mapping[str, Mapping[str, Any]], *, preview: bool = False) -> dict[str, Any]:
-        """Say more of tags: ``synonyms``, ``description`` and ``parent`` of each."""
+        """Set ``synonyms``, ``description`` and ``parent`` of tags."""
         return await self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     async def status(self) -> dict[str, Any]:
-        """Tell how much was learned, what waits, and up to which position of the journal."""
+        """Return the numbers of learned and waiting rows, and the position in the journal."""
         return await self._run(self._calls.status())
 
     async def quality(self) -> dict[str, Any]:
-        """Tell how good suggestions were, tested before they were learned: now, by day, by tag."""
+        """Return the prequential quality of the suggestions: now, by day, by tag."""
         return await self._run(self._calls.quality())
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield what happens from now on, each with its name and data, until the caller stops."""
+        """Yield events from now on, each with its name and data, until the caller stops."""
         failures = 0
         while True:
             reader, reply = EventReader(), _ENDED

@@ -1,8 +1,8 @@
 """Where a journal is kept: SQLite in a folder, or PostgreSQL by URL, through SQLAlchemy Core.
 
-Any number of processes may use one database. One of them writes at a time (`Database.writing`), so that what is written
-has one order; all others read what is committed, without waiting. SQLite writes ahead and waits for the disk at every
-commit (``journal_mode=WAL``, ``synchronous=FULL``): what is committed outlives a kill and a loss of power.
+Any number of processes may use one database. One of them writes at a time (`Database.writing`), so that entries have
+one order; all others read committed entries without waiting. SQLite writes ahead and waits for the disk at every commit
+(``journal_mode=WAL``, ``synchronous=FULL``): a commit outlives a kill and a loss of power.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE = "journal.sqlite"
 _LOCK = 0x1ABE_17AC
 # Seconds to wait for another process that writes.
 _PATIENCE = 20
-# Seconds after which PostgreSQL ends a connection that writes and says nothing: its process may be cut off.
+# Seconds after which PostgreSQL ends an idle connection that writes: its process may be cut off.
 _SILENCE = 120
 
 TABLES = sql.MetaData()
@@ -55,21 +55,21 @@ ROWS = sql.Table(
     sql.Column("arrived", sql.BigInteger, nullable=False),  # counts up
     sql.Column("time", sql.Float, nullable=False),  # when it arrived, or was tagged
     sql.Column("cells", sql.Text, nullable=False),
-    sql.Column("words", sql.Text, nullable=False),  # what a search looks into
+    sql.Column("words", sql.Text, nullable=False),  # the text that is searched
     sql.Column("suggested", sql.Text),  # tags, probabilities and position of the last prediction
     sql.Column("review", sql.Boolean, nullable=False),
     sql.Column("useful", sql.Float, nullable=False),
     sql.Column("state", sql.String(10), nullable=False),  # waiting, tagged
     sql.Column("tags", sql.Text),
     sql.Column("who", sql.String(200), nullable=False),
-    sql.Column("history", sql.Text, nullable=False),  # what was said of it, the last times
+    sql.Column("history", sql.Text, nullable=False),  # the last entries about it
     sql.Column("open_by", sql.String(200)),
     sql.Column("open_until", sql.Float, nullable=False),
     sql.Index("rows_newest", "state", "arrived"),
     sql.Index("rows_review", "state", "review", "arrived"),
     sql.Index("rows_useful", "state", "useful", "arrived"),
 )
-"""Rows with ids, and what was said of them last."""
+"""Rows with ids, and their last tags."""
 
 SNAPSHOTS = sql.Table(
     "snapshots",
@@ -98,7 +98,7 @@ FACTS = sql.Table(
     sql.Column("name", sql.String(40), primary_key=True),
     sql.Column("value", sql.Text, nullable=False),
 )
-"""What holds for the whole journal, by name, as JSON."""
+"""Facts about the whole journal, by name, as JSON."""
 
 
 class Database:
@@ -107,7 +107,7 @@ class Database:
     Parameters
     ----------
     url : str
-        As SQLAlchemy has it; `url_of` makes it of a folder.
+        The URL for SQLAlchemy; `url_of` makes it from a folder.
     """
 
     def __init__(self, url: str) -> None:
@@ -124,19 +124,19 @@ class Database:
         self._writing = threading.Lock()
 
     def create(self) -> None:
-        """Make the tables that are not there yet."""
+        """Make the missing tables."""
         with self.writing() as connection:
             TABLES.create_all(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Yield a connection that sees what is committed, in one state."""
+        """Yield a connection that reads one committed state."""
         with self._available("read"), self._connect(writes=False) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield a connection on which nobody else writes until its end, which commits it; an error takes it back."""
+        """Yield the only connection that writes until its end, which commits; an error rolls back."""
         with self._writing, self._available("written"), self._connect(writes=True) as connection, connection.begin():
             if not self.is_sqlite:
                 settings = f"SET LOCAL lock_timeout = '{_PATIENCE}s'; "
@@ -148,16 +148,16 @@ class Database:
         connection = self.engine.connect().execution_options(writes=writes)
         if self.is_sqlite or writes:
             return connection
-        # One state for all that a reader asks. A writer must see what was committed until it got the lock.
+        # A reader sees one state throughout. A writer must see the commits until it got the lock.
         return connection.execution_options(isolation_level="REPEATABLE READ")
 
     def insert(self, table: sql.Table) -> Any:
-        """Begin a statement that inserts rows, which may say what happens to those that are there."""
+        """Begin a statement that inserts rows, and may say what happens to existing ones."""
         return (sqlite if self.is_sqlite else postgresql).insert(table)
 
     @contextmanager
     def _available(self, how: str) -> Iterator[None]:
-        """Turn the errors of a database that is gone, full or locked into a problem that says so."""
+        """Turn the errors of a database that is gone, full or locked into a problem."""
         try:
             yield
         except sql.exc.TimeoutError:
@@ -173,7 +173,7 @@ class Database:
 
 
 def reason(error: BaseException) -> str:
-    """Return what a database says, without the statement."""
+    """Return the message of a database error, without the statement."""
     original = getattr(error, "orig", None) or error
     return str(original).strip().partition("\n")[0]
 

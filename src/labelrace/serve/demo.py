@@ -1,7 +1,7 @@
 """The service from nothing on the demo stream, with people who correct it: ``make serve``.
 
-``python -m labelrace.serve.demo`` starts ``labelrace serve`` in a folder of its own, feeds it with tickets and with
-what people say of them for a minute, and goes on serving until Ctrl-C.
+``python -m labelrace.serve.demo`` starts ``labelrace serve`` in a folder of its own, feeds it with tickets and
+their tags for a minute, and serves until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ PEOPLE = ("Ann", "Ben", "Chloé")
 _PORT, _LOG, _SECONDS = 8080, "service.log", 60.0
 # Seconds between waves of tickets, and waves after which people have looked at them.
 _WAVE, _LATER = 0.25, 4
-# The share of the stream that was tagged before, of the rest what nobody looks at, and what is corrected once more.
+# The share of the stream that was tagged before, and of the rest the shares that nobody looks at, and that are
+# corrected once more.
 _ARCHIVE, _LEFT, _MISTAKES = 0.1, 0.03, 0.03
 _START_SECONDS, _STOP_SECONDS = 60.0, 30.0
 
@@ -36,7 +37,7 @@ Row = dict[str, Any]
 
 
 class Said(NamedTuple):
-    """What a person says of a row, and when."""
+    """The tags that a person gives a row, and when."""
 
     wave: int
     person: int
@@ -44,7 +45,7 @@ class Said(NamedTuple):
 
 
 class People:
-    """Those who look at suggestions and say what is right, some time later and not always at once.
+    """People who look at suggestions and give the right tags, some time later and not always at once.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class People:
         self._planned: deque[Said] = deque()
 
     def see(self, wave: int, tickets: Sequence[Row], suggested: Sequence[Row]) -> None:
-        """Look at tickets, whose right tags are known here, and at what is suggested for them."""
+        """Look at tickets, whose right tags are known here, and at their suggestions."""
         for ticket, one in zip(tickets, suggested, strict=True):
             if self._draw.random() < _LEFT:
                 continue
@@ -81,7 +82,7 @@ class People:
                 self._plan(wave + _LATER, person, {"id": ticket["id"], "add": add, "remove": remove})
 
     def say(self, wave: int) -> list[Said]:
-        """Return what is said by now."""
+        """Return the tags that were given by now."""
         said = [one for one in self._planned if one.wave <= wave]
         self._planned = deque(one for one in self._planned if one.wave > wave)
         return said
@@ -91,7 +92,7 @@ class People:
 
 
 def feed(url: str, n_rows: int, seconds: float) -> None:
-    """Send tickets to a service and say what is right of them, for some time."""
+    """Send tickets and their right tags to a service, for some time."""
     tickets = [{"id": one.pop("ticket"), **one} for one in demo_tickets(n_rows)]
     n_archive, n_waves = int(_ARCHIVE * n_rows), max(1, int(seconds / _WAVE))
     archive, rest, people = tickets[:n_archive], tickets[n_archive:], People()
@@ -104,8 +105,8 @@ def feed(url: str, n_rows: int, seconds: float) -> None:
             # The last ones are of people alone, who finish what they look at.
             new = rest[wave * len(rest) // n_waves : (wave + 1) * len(rest) // n_waves] if wave < n_waves else []
             if new:
-                asked = [{name: row[name] for name in row if name != "tags"} for row in new]
-                people.see(wave, new, clients[0].predict(asked))
+                untagged = [{name: row[name] for name in row if name != "tags"} for row in new]
+                people.see(wave, new, clients[0].predict(untagged))
             said = people.say(wave)
             for person, client in enumerate(clients):
                 if mine := [one.row for one in said if one.person == person]:
@@ -187,7 +188,7 @@ def _serve(folder: Path, port: int, n_rows: int, seconds: float | None) -> None:
             status = client.status()
         print(f"Learned {status['rows']:,} tickets, {status['waiting']:,} wait for their tags.", flush=True)
         if seconds is None:
-            print("The service goes on until Ctrl-C.", flush=True)
+            print("The service runs until Ctrl-C.", flush=True)
         while seconds is None:
             time.sleep(3600)
 

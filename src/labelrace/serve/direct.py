@@ -1,6 +1,6 @@
-"""A short way for the requests that are many: from the guard straight to the function that answers them.
+"""A short path for frequent requests: from the guard straight to the function that answers them.
 
-FastAPI finds a route and fills in a function's arguments anew for every request. The few routes that clients ask all
+FastAPI finds a route and fills in a function's arguments again for every request. The few routes that clients use all
 the time have one path each and take the request as it is: they are looked up by method and path. In the OpenAPI they
 are routes like any other.
 """
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class Direct:
-    """The layer of ASGI that answers some routes itself; what they raise goes to the layer outside.
+    """The layer of ASGI that answers some routes itself; their exceptions go to the layer outside.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""What a commit adds to the journal: requests become entries that hold all that is needed to learn them.
+"""The entries of a commit: requests become entries that hold all that is needed to learn them.
 
-Feedback names a row by its id; the entry has the row itself, what was suggested for it, and whether its tags were said
-before. Within a commit, later requests see what earlier ones say.
+Feedback names a row by its id; the entry has the row itself, its suggestions, and whether it had tags before. Within a
+commit, later requests see the tags of earlier ones.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Drafts:
     Parameters
     ----------
     folded : Folded
-        What is known about now.
+        A recent model and quality.
     exact : callable
-        Returns what is known at the end of the journal: changes of tags are checked against that.
+        Returns model and quality at the end of the journal: changes of tags are checked against these.
     stored : dict
         The rows that requests name, as they were before the commit.
     limits : Limits
@@ -67,7 +67,7 @@ class Drafts:
         return body, 0
 
     def _taught(self, request: Lesson) -> tuple[dict[str, Any], int]:
-        """Return the body of a lesson, and the number of its rows whose tags are said."""
+        """Return the body of a lesson, and the number of its rows with tags."""
         given = request.body.get("rows")
         if request.kind == "feedback":
             rows = lessons.rows_of_feedback(given, self._limits)
@@ -81,7 +81,7 @@ class Drafts:
         return {"rows": drafted}, sum(row["tags"] is not None for row in drafted)
 
     def _drafted(self, row: CheckedRow, is_feedback: bool) -> dict[str, Any]:
-        """Return what the journal has of a row: all that is needed to learn it."""
+        """Return a row as an entry has it: with all that is needed to learn it."""
         before = self._rows.get(row.id) if row.id is not None else None
         cells = before.cells if before and is_feedback else row.cells
         was, again = None, False
@@ -97,7 +97,7 @@ class Drafts:
         return {"id": row.id, "cells": cells, "tags": tags, "was": was, "again": again}
 
     def _say(self, row: dict[str, Any], who: str) -> None:
-        """Let later requests of the commit see a row as it is after this one."""
+        """Let later requests of the commit see a row as this one leaves it."""
         if row["id"] is not None:
             state = WAITING if row["tags"] is None else TAGGED
             self._rows[row["id"]] = StoredRow(
@@ -121,5 +121,5 @@ def answered_before(told: Answered, request: Lesson) -> dict[str, Any]:
 
 
 def _other_request() -> Problem:
-    detail = "Idempotency-Key must be new for another request: it was used before."
+    detail = "Idempotency-Key must be new for each request: another request has used it."
     return Problem(422, "Key used before", detail, [{"field": "Idempotency-Key", "detail": detail}])

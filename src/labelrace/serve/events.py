@@ -1,4 +1,4 @@
-"""What happens in the service, told to all who listen: server-sent events."""
+"""The events of the service, sent to all listeners: server-sent events."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from starlette.types import Receive, Scope, Send
 from labelrace.serve.problems import busy
 from labelrace.serve.service import Service
 
-# Events that wait for a listener; one that is further behind is sent away, and comes back to what is current then.
+# Events that wait for a listener; one that is further behind is disconnected, and comes back to the current state.
 _MAX_BEHIND = 1000
 # A comment that shows both sides that the connection is alive.
 _HEARTBEAT, _HEARTBEAT_SECONDS = b": \n\n", 15.0
-# The position changes with each batch; it is told ten times a second at most.
+# The position changes with each batch; it is sent ten times a second at most.
 _POSITION, _POSITION_SECONDS = "position", 0.1
 
 
@@ -45,7 +45,7 @@ class Events:
         return len(self._listeners)
 
     async def stream(self) -> EventStream:
-        """Return an answer that tells what happens from now on, beginning with the position."""
+        """Return an answer that sends events from now on, beginning with the position."""
         if self._closed:
             raise busy("The service ends.")
         if len(self._listeners) >= self._most:
@@ -64,7 +64,7 @@ class Events:
         return EventStream(_encoded(_POSITION, now), queue, self._listeners)
 
     def close(self) -> None:
-        """End all streams, and begin none."""
+        """End all streams, and refuse new ones."""
         self._closed = True
         if self._stop is not None:
             self._stop()
@@ -108,9 +108,9 @@ class EventStream(Response):
     Parameters
     ----------
     first : bytes
-        What is sent at once.
+        The first piece, sent at once.
     queue : asyncio.Queue
-        What is sent then; None ends it.
+        The next pieces; None ends the stream.
     listeners : set
         Where the queue is removed from at the end.
     """
@@ -144,7 +144,7 @@ class EventStream(Response):
                 event = await self._queue.get()
         except TimeoutError:
             return _HEARTBEAT
-        # What else waits goes in the same piece.
+        # Other waiting events go in the same piece.
         parts = [event]
         while event is not None and not self._queue.empty():
             event = self._queue.get_nowait()
@@ -161,7 +161,7 @@ class EventStream(Response):
 
 
 def _end(queue: asyncio.Queue[bytes | None]) -> None:
-    """Have a stream end now, whatever waits in its queue."""
+    """End a stream now, whatever waits in its queue."""
     while not queue.empty():
         queue.get_nowait()
     queue.put_nowait(None)

@@ -1,6 +1,6 @@
-"""The journal as a file of JSON lines, and what a journal begins with.
+"""The journal as a file of JSON lines, and its start.
 
-The first line says what it is and what the tagger's parameters were; if the journal began with a tagger, or was
+The first line has the kind of file and the tagger's parameters; if the journal began with a tagger, or was
 compacted, it has the snapshot, as text. Every further line is an entry: position, batch, time, kind, who, body.
 """
 
@@ -42,22 +42,22 @@ def lines(database: Database) -> Iterator[bytes]:
 
 
 def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
-    """Return the first line: what the entries go on from."""
+    """Return the first line: the start of the entries."""
     given, first = journal.fact(connection, PARAMETERS), journal.compacted(connection)
     header: dict[str, Any] = {"kind": _KIND, "format": FORMAT, "parameters": given, "position": 0}
     if not first and given is not None:
         return header
-    # The oldest snapshot that is whole.
+    # The oldest intact snapshot.
     for position in sorted(at for at in snapshots.positions(connection) if at >= first):
         with contextlib.suppress(snapshots.UnreadableError):
             content = snapshots.read(connection, position)
             if content is not None:
                 return header | {"position": position, "snapshot": base64.b64encode(content).decode()}
-    raise busy("The journal has no snapshot that is whole, but it needs one: restore a backup.")
+    raise busy("The journal needs a snapshot, but has no intact snapshot: restore a backup.")
 
 
 def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], dict[str, Any]]:
-    """Return what a journal of JSON lines begins with, its batches, and the first line."""
+    """Return the start of a journal of JSON lines, its batches, and the first line."""
     listed = iter(source)
     header = _object(next(listed, "{}"), 1)
     if header.get("kind") != _KIND or header.get("format") != FORMAT:
@@ -69,8 +69,8 @@ def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], 
     return start, _batches(listed, start.position), header
 
 
-def learned(source: Iterable[str | bytes]) -> Folded:
-    """Return what is known after an exported journal: one fold over all of it."""
+def fold_export(source: Iterable[str | bytes]) -> Folded:
+    """Return the model and quality after an exported journal: one fold over all of it."""
     start, batches, _ = read(source)
     return fold_all(start, batches)
 

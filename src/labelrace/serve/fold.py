@@ -1,7 +1,7 @@
-"""The fold: what is known after a batch of the journal. Pure: the same entries give the same model, to the bit.
+"""The fold: model and quality after a batch of the journal. Pure: the same entries give the same model, to the bit.
 
 A batch is learned as one. If the model refuses it, its entries are learned one at a time, and those that are refused
-then are noted, with the reason: everybody who folds the journal refuses the same ones.
+then are noted, with the reason: every process refuses the same ones.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from labelrace.tables.read import Table, as_table
 TEACHING = ("learn", "feedback")
 """Kinds of entries with rows; the others change tags or settings."""
 
-# What the model raises for rows that it cannot learn, the same everywhere; anything else is no fault of the rows.
+# The errors of the model for rows that it cannot learn, the same everywhere; others are no fault of the rows.
 REFUSALS = (ValueError, TypeError, OverflowError, FloatingPointError)
 # Refused entries that are remembered.
 MAX_REFUSED = 100
 
 
 class Folded(NamedTuple):
-    """What is known at a position of the journal."""
+    """The model and quality at a position of the journal."""
 
     position: int
-    tagger: Tagger  # never changed; it knows nothing before the first row with a tag
+    tagger: Tagger  # never changed; not fitted before the first row with a tag
     quality: Quality = Quality()
     refused: tuple[tuple[int, str], ...] = ()  # the last entries that could not be learned, and why
 
@@ -39,7 +39,7 @@ class Folded(NamedTuple):
 
 
 def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:
-    """Return what is known after a further batch."""
+    """Return model and quality after a further batch."""
     try:
         return _after(folded, batch)
     except REFUSALS:
@@ -47,7 +47,7 @@ def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:
 
 
 def fold_all(folded: Folded, batches: Iterable[Sequence[Entry]]) -> Folded:
-    """Return what is known after further batches: learning a journal again."""
+    """Return model and quality after further batches: learning a journal again."""
     return reduce(fold, batches, folded)
 
 
@@ -101,7 +101,7 @@ def _marked(
 
 
 def changes_of(tagger: Tagger) -> tuple[int, int]:
-    """Return the number of alarms and of drifts that a tagger's model has noticed."""
+    """Return the numbers of alarms and drifts of a tagger's model."""
     state = getattr(getattr(tagger.model_, "fitted", None), "state", None) if tagger.is_fitted else None
     return int(getattr(state, "n_alarms", 0)), int(getattr(state, "n_drifts", 0))
 
@@ -130,9 +130,9 @@ def change(tagger: Tagger, kind: str, body: dict[str, Any]) -> Tagger:
 
 
 def _taught(tagger: Tagger, rows: list[dict[str, Any]], day: int) -> tuple[Tagger, list[Verdict], int]:
-    """Learn rows; return what they test, and the number of corrections."""
+    """Learn rows; return their tests, and the number of corrections."""
     tests, n_corrections, start = list[Verdict](), 0, 0
-    # A row that was predicted before is judged by what was suggested then, any other by what would be suggested now.
+    # A row that was predicted before is tested with its suggestions of then, any other with those of now.
     is_shown = all(row["was"] for row in rows)
     for table, tags, separator in tagger.tagged_batches(table_of(tagger, rows), [row["tags"] for row in rows]):
         before = tagger
@@ -159,14 +159,14 @@ def _taught(tagger: Tagger, rows: list[dict[str, Any]], day: int) -> tuple[Tagge
 
 
 def served(tagger: Tagger) -> Tagger:
-    """Return a tagger as a service has it: a row without tags has none, somebody has said so."""
+    """Return a tagger with the settings of a service: in a row without tags, no tag applies."""
     return tagger.without_warnings().set_params(untagged="none")
 
 
 def table_of(tagger: Tagger, rows: Sequence[dict[str, Any]]) -> Table:
     """Return rows with ``id`` and ``cells`` as a table with all columns that the tagger knows.
 
-    Rows may lack columns, so that what is said of one does not depend on those that it comes with.
+    Missing columns are added, so that a prediction does not depend on the other rows of a request.
     """
     name = id_column(tagger)
     listed = [row["cells"] if name is None else {name: row["id"], **row["cells"]} for row in rows]

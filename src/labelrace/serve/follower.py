@@ -1,7 +1,7 @@
-"""What a process knows of the journal: the newest value of the fold, and the threads that keep it new.
+"""The newest value of the fold in this process, and the threads that keep it up to date.
 
-The *follower* folds what other processes append, and puts each new value in the place of the old one; whoever wants one
-takes the reference, and waits for nobody. What was appended here is folded at once by whoever has appended it. The
+The *follower* folds what other processes append, and replaces the old value by each new one; a thread that needs the
+value takes the reference without waiting. What is appended here is folded at once by the thread that appends it. The
 *keeper* writes snapshots. These two are the only threads of the service.
 """
 
@@ -34,21 +34,21 @@ class Options(NamedTuple):
     limits: Limits = Limits()
     max_waiting: int = 100_000  # rows that wait for tags; the oldest are dropped
     poll_seconds: float = 0.2  # between looks for what other processes have appended
-    patience_seconds: float = 10.0  # that a request on disk waits to be learned here, or one waits for room
-    max_lag: int = 500  # requests that may wait to be learned here before further ones are told to come again
+    patience_seconds: float = 10.0  # that a request waits to be learned here, or for room
+    max_lag: int = 500  # requests that may wait to be learned here; further ones are refused
     snapshot_seconds: float = 5.0  # of learning, after which there is a new snapshot
     snapshot_every: float = 300.0  # seconds after which there is one, if anything was learned
 
 
 class Follower:
-    """Knows what follows from a journal, and goes on knowing it.
+    """Keeps the model up to date with the journal.
 
     Parameters
     ----------
     database : Database
         With a journal that was begun (`labelrace.serve.start`).
     folded : Folded
-        What is known by some position of that journal.
+        The model and quality at some position of that journal.
     options : Options
     """
 
@@ -60,7 +60,7 @@ class Follower:
         self.inbox = Inbox(database, options.max_waiting)
         self.folded = folded
         self._learning = threading.Lock()
-        # Tells those who wait that something was learned, and the follower that something was appended.
+        # Notified when something was learned, or appended.
         self._changed = threading.Condition()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
         self.head = folded.position
@@ -76,7 +76,7 @@ class Follower:
             thread.start()
 
     def close(self) -> None:
-        """End the threads; what was learned since the last snapshot gets one, so that the next start is quick."""
+        """End the threads, with a last snapshot if anything was learned, so that the next start is quick."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -89,7 +89,7 @@ class Follower:
     # --- Following ----------------------------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Fold what is new in the journal, again and again."""
+        """Fold new entries of the journal, again and again."""
         pause = 0.0
         while True:
             with self._changed:
@@ -140,10 +140,10 @@ class Follower:
             self._take(folded, batch)
 
     def _jump(self) -> None:
-        """Go on from a snapshot, as entries that come next are gone."""
+        """Continue from a snapshot, as the next entries are gone."""
         folded = snapshots.newest(self.database)
         if folded is None or folded.position <= self.folded.position:
-            raise busy("The journal was compacted, and there is no snapshot that is whole: restore a backup.")
+            raise busy("The journal was compacted, and there is no intact snapshot: restore a backup.")
         with self._learning:
             if folded.position > self.folded.position:
                 self._take(folded, [])
@@ -166,7 +166,7 @@ class Follower:
             self.tell("position", views.short_status(folded, self.n_waiting()))
 
     def _keep(self) -> None:
-        """Write a snapshot now and then: when it saves a start from learning for long, or after some time."""
+        """Write a snapshot now and then: after some time, or much learning."""
         while True:
             with self._changed:
                 self._changed.wait(1.0)
@@ -207,7 +207,7 @@ class Follower:
             return self._changed.wait_for(lambda: self.folded.position >= position or self._closed, seconds)
 
     def catch_up(self, seconds: float | None) -> None:
-        """Wait until all that is in the journal now is learned here; in the end the request is to come again."""
+        """Wait until all present entries are learned here; raise a problem when the time is over."""
         with self.database.reading() as connection:
             head = self.journal.head(connection)
         with self._changed:
@@ -217,7 +217,7 @@ class Follower:
             raise self._behind()
 
     def wait_for_room(self) -> None:
-        """Wait while much that was appended is not learned yet; in the end the request is to come again."""
+        """Wait while too many entries are not learned yet; raise a problem when the time is over."""
         with self._changed:
             if not self._changed.wait_for(
                 lambda: self.lag <= self.options.max_lag or self._closed, self.options.patience_seconds
@@ -231,11 +231,11 @@ class Follower:
 
     @property
     def lag(self) -> int:
-        """Number of entries of the journal that are known of and not learned here yet."""
+        """Number of entries of the journal that are not learned here yet."""
         return max(0, self.head - self.folded.position)
 
     def exact(self, connection: Connection) -> Folded:
-        """Return what is known at the end of the journal, on a connection that keeps others from writing."""
+        """Return the model and quality at the end of the journal, on a connection that writes."""
         folded = self.folded
         try:
             while batches := self.journal.batches(connection, folded.position):
@@ -251,7 +251,7 @@ class Follower:
         return "The service is about to stop." if self._closed else self._trouble
 
     def listen(self, callback: Callable[[str, dict[str, Any]], None]) -> Callable[[], None]:
-        """Call a function for every event, from several threads; return the function that ends this."""
+        """Call a function for every event, from several threads; return a function that stops that."""
         self._listeners = [*self._listeners, callback]
 
         def end() -> None:
@@ -260,7 +260,7 @@ class Follower:
         return end
 
     def tell(self, event: str, data: dict[str, Any]) -> None:
-        """Tell those who listen of an event."""
+        """Send an event to the listeners."""
         for callback in self._listeners:
             try:
                 callback(event, data)

@@ -1,6 +1,6 @@
 """The forms of requests and answers, for the OpenAPI; rows themselves are checked once, by `lessons`.
 
-A request is read by `fields` into plain values, which the service takes as they are.
+`fields` reads a request into plain values, which the service takes as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from labelrace.serve.answers import invalid
 from labelrace.serve.problems import Problem
 
 Cell: TypeAlias = str | bool | int | float | list[str] | None
-# What is beyond is refused by `lessons`, in its words.
+# Larger numbers are refused by `lessons`, in its words.
 _Short = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200})]
 Id: TypeAlias = _Short | int
 Names: TypeAlias = list[_Short]
@@ -46,7 +46,7 @@ class TaggedRow(Row):
 
 
 class SaidOfRow(BaseModel):
-    """What is said of a row: its tags, null to withdraw what was said, or tags to add and to remove."""
+    """The feedback on a row: its tags, null to withdraw them, or tags to add and to remove."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"id": "T-1", "tags": ["oven"]}})
 
@@ -62,7 +62,9 @@ class Predict(BaseModel):
     model_config = _FORBIDDEN
 
     rows: list[Row] = Field(min_length=1)
-    explain: bool = Field(default=False, description="Whether to say which words and values carried which tag.")
+    explain: bool = Field(
+        default=False, description="Whether to return the words and values that contribute to each tag."
+    )
 
 
 class Learn(BaseModel):
@@ -74,7 +76,7 @@ class Learn(BaseModel):
 
 
 class Feedback(BaseModel):
-    """What is said of rows that were predicted or learned before."""
+    """The feedback on rows that were predicted or learned before."""
 
     model_config = _FORBIDDEN
 
@@ -93,7 +95,7 @@ class Open(BaseModel):
 class _Change(BaseModel):
     model_config = _FORBIDDEN
 
-    preview: bool = Field(default=False, description="Whether to say what the change touches, and change nothing.")
+    preview: bool = Field(default=False, description="Whether to return the effect of the change, and change nothing.")
 
 
 class Rename(_Change):
@@ -110,13 +112,13 @@ class Merge(_Change):
 
 
 class Retire(_Change):
-    """Tags that are no longer given."""
+    """Tags that are no longer predicted."""
 
     tags: Names = Field(min_length=1)
 
 
 class Details(BaseModel):
-    """What is said of a tag."""
+    """Synonyms, description and parent of a tag."""
 
     model_config = _FORBIDDEN
 
@@ -152,14 +154,14 @@ class Predictions(BaseModel):
 
 
 class Learned(BaseModel):
-    """How many rows were learned, and the position of the request in the journal."""
+    """The number of learned rows, and the position of the request in the journal."""
 
     learned: int
     position: int
 
 
 class Touched(BaseModel):
-    """What a change would touch: how many tags, and how many rows have them."""
+    """The effect of a change: the number of tags, and of rows that have them."""
 
     model_config = _ANY
 
@@ -168,7 +170,7 @@ class Touched(BaseModel):
 
 
 class Suggested(BaseModel):
-    """What the current model suggests for a row."""
+    """The suggestions of the current model for a row."""
 
     model_config = _ANY
 
@@ -202,7 +204,7 @@ class KnownRows(BaseModel):
 
 
 class Said(BaseModel):
-    """What was said of a row at a time."""
+    """An entry about a row."""
 
     position: int
     time: str
@@ -211,21 +213,21 @@ class Said(BaseModel):
 
 
 class RowWithHistory(KnownRow):
-    """A row with why its tags are suggested, and what was said of it."""
+    """A row, the reasons for its suggested tags, and the history of its tags."""
 
     explanation: dict[str, list[tuple[str, float]]] | None = None
     history: list[Said]
 
 
 class Opened(BaseModel):
-    """Who has a row open: who was there first."""
+    """The user who has a row open: the first who opened it."""
 
     id: str
     open_by: str | None
 
 
 class Tag(BaseModel):
-    """A tag, how often and how well it is given."""
+    """A tag, its number of rows and its quality."""
 
     model_config = _ANY
 
@@ -243,20 +245,20 @@ class Tag(BaseModel):
 
 
 class Tags(BaseModel):
-    """All tags, or those that were searched."""
+    """All tags, or those that a search found."""
 
     tags: list[Tag]
     position: int
 
 
 class TagWithOthers(Tag):
-    """A tag with those that rows have together with it."""
+    """A tag and its most frequent companions."""
 
     together: list[dict[str, Any]]
 
 
 class Status(BaseModel):
-    """How far the service is."""
+    """The state of the service."""
 
     model_config = _ANY
 
@@ -275,7 +277,7 @@ class Status(BaseModel):
 
 
 class Quality(BaseModel):
-    """How good the suggestions have been, each compared with what a person said later."""
+    """The prequential quality of suggestions, compared with the tags that people gave later."""
 
     model_config = _ANY
 
@@ -288,13 +290,13 @@ class Quality(BaseModel):
 
 
 class Health(BaseModel):
-    """How the service is."""
+    """The health of the service."""
 
     status: str
 
 
 class ErrorDetail(BaseModel):
-    """What is wrong, in which row and field."""
+    """An error, with its row and field."""
 
     row: int | None = None
     field: str | None = None
@@ -302,7 +304,7 @@ class ErrorDetail(BaseModel):
 
 
 class ProblemDetails(BaseModel):
-    """A problem as RFC 9457 has it."""
+    """A problem in the form of RFC 9457."""
 
     type: str
     title: str
@@ -315,7 +317,7 @@ class ProblemDetails(BaseModel):
 
 
 def fields(body: Any, form: type[BaseModel]) -> dict[str, Any]:
-    """Return the fields of a body; it must be an object that has those of the form and no others.
+    """Return the fields of a body; it must be an object with the fields of the form and no others.
 
     Examples
     --------
@@ -336,7 +338,7 @@ def fields(body: Any, form: type[BaseModel]) -> dict[str, Any]:
 
 
 def validated(body: Any, form: type[BaseModel]) -> dict[str, Any]:
-    """Return what a body says, checked by its form; for requests that are few.
+    """Return the fields of a body, validated by its form; for rare requests.
 
     Examples
     --------

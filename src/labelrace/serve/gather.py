@@ -1,4 +1,4 @@
-"""Concurrent requests that are served together: one call, in one thread, for all that came within a millisecond.
+"""Concurrent requests that are served together: one call, in one thread, for all of a millisecond.
 
 A call for sixteen rows costs little more than one for a single row, and one commit to disk serves all that wait for it.
 While a call is under way, further requests wait; those that wait go together. When nothing is under way, they wait
@@ -30,7 +30,7 @@ class Gatherer(Generic[Request, Answer]):
     seconds : float
         How long the first request waits for others.
     rows : int
-        So many rows go at once at most; a request that has more goes alone.
+        Rows that go at once at most; a request that has more goes alone.
     capacity : int
         The number of rows that may wait; further requests are refused with 429.
     name : str
@@ -60,7 +60,7 @@ class Gatherer(Generic[Request, Answer]):
         self.waiting_rows = 0
 
     async def __call__(self, request: Request, rows: int) -> Answer:
-        """Return the answer to a request of so many rows, or raise its problem."""
+        """Return the answer to a request with its number of rows, or raise its problem."""
         if self.waiting_rows and self.waiting_rows + rows > self._capacity:
             detail = f"{self.waiting_rows} rows are waiting, at most {self._capacity} may: try again."
             raise Problem(429, "Too many requests", detail, retry_after=1.0)
@@ -72,7 +72,7 @@ class Gatherer(Generic[Request, Answer]):
         return await future
 
     def _call(self) -> None:
-        """Serve what waits, up to the number of rows; others wait for the next call."""
+        """Serve waiting requests, up to the number of rows; others wait for the next call."""
         self._timer, self._is_due = None, False
         called, rows = list[tuple[Request, asyncio.Future[Answer]]](), 0
         while self._waiting and (not called or rows + self._waiting[0][1] <= self._rows):
@@ -94,7 +94,7 @@ class Gatherer(Generic[Request, Answer]):
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         answers = [error] * len(futures) if error is not None else done.result()
         for future, answer in zip(futures, answers, strict=True):
-            # A request that was cancelled at the end of the service has nobody who reads its answer.
+            # Nobody reads the answer to a request that was cancelled at the end of the service.
             if future.done():
                 continue
             if isinstance(answer, asyncio.CancelledError):
@@ -106,7 +106,7 @@ class Gatherer(Generic[Request, Answer]):
         self._plan()
 
     def _plan(self) -> None:
-        """See that what waits is served: at once if there is enough, otherwise when the time is over."""
+        """Plan the next call: at once if enough requests wait, otherwise when the time is over."""
         if self._calling or self._is_due or not self._waiting:
             return
         loop = asyncio.get_running_loop()

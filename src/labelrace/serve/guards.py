@@ -1,6 +1,6 @@
-"""What a request passes before it reaches a route: who may ask what, from where, how much and how fast.
+"""The checks of a request before it reaches a route: token, host and origin, rate and size.
 
-One layer of ASGI does all of it, in the order of what costs least: the host that was asked for and the page that asks
+One layer of ASGI does all of it, the cheapest checks first: the host that the request names and the page that sends it
 (`origins`), the token and its role (`tokens`), the rate and the size of the body (`bounds`). Bodies are read here,
 whole, within a size and a time. Answers get the headers that keep browsers from misusing them, and are counted and
 logged.
@@ -27,7 +27,7 @@ from labelrace.serve.tokens import ROLES, Tokens, User, digest, role_for, token_
 
 USER, BODY = "labelrace.user", "labelrace.body"
 
-# What whoever watches the service asks, by whatever name.
+# Paths for monitoring, which are answered for any host name.
 _HEALTH = ("/health", "/health/live", "/health/ready")
 # Posts that must be JSON; pages may take files.
 _JSON = ("/v1/", "/predict", "/setup", "/webhook")
@@ -38,16 +38,16 @@ _logger = logging.getLogger("labelrace.serve")
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """Where the service listens, and what a request may cost.
+    """Where the service listens, and the limits of requests.
 
     Parameters
     ----------
     host, port
         The address; port 0 takes a free one.
     tokens : Tokens
-        Without any, only an address of this machine can be bound, and who reaches it may do everything.
+        Without any, only an address of this machine can be bound, and anyone who reaches it may do everything.
     allow_hosts : tuple of str, default=()
-        Names by which the service may be asked for, beside ``localhost`` and the bound one.
+        Further host names that requests may have, beside ``localhost`` and the bound one.
     max_body : int, default=10_000_000
         Bytes of a body.
     body_seconds, header_seconds : float
@@ -57,8 +57,8 @@ class ServerOptions:
     max_listeners : int, default=200
         Listeners of events; each holds a connection.
     rate : float, default=None
-        Requests a second that one token or address may make in the long run, or None for as many as it likes; ten times
-        as many may come at once.
+        Requests a second that one token or address may make in the long run, or None for no limit; ten times as
+        many may come at once.
     max_waiting : int, default=2000
         Rows that may wait to be predicted, and to be learned; further ones are refused with 429.
     stop_seconds : int, default=20
@@ -82,8 +82,8 @@ class ServerOptions:
         """Refuse to be reached by others without tokens."""
         if not self.tokens and not is_loopback(self.host):
             raise ValueError(
-                f"host must be one of this machine (127.0.0.1) without tokens, got {self.host!r}: whoever reaches "
-                "the service could change what it has learned. Give --token-file."
+                f"host must be one of this machine (127.0.0.1) without tokens, got {self.host!r}: anyone who reaches "
+                "the service could change the model. Give --token-file."
             )
 
     def hosts(self) -> frozenset[str]:
@@ -94,7 +94,7 @@ class ServerOptions:
 
 
 def user_of(scope: MutableMapping[str, Any]) -> User:
-    """Return who asks; without tokens the name is what the request says, and the role admin."""
+    """Return the user of a request; without tokens the name is that in the request, and the role admin."""
     user: User = scope[USER]
     return user
 
@@ -149,11 +149,11 @@ class Guard:
             await self._app(scope, receive, answer)
         except Problem as problem:
             await self._refuse(problem, scope, receive, answer)
-        except Exception as error:  # A bug of ours: logged, and told without details.
+        except Exception as error:  # A bug of ours: logged, and answered without details.
             _logger.exception("A request of %s failed.", _template(scope), exc_info=error)
             if status:
                 raise
-            detail = "The service failed; the request may or may not have been served. Its log says more."
+            detail = "The service failed; the request may or may not have been served. See the log of the service."
             await ProblemAnswer(Problem(500, "Internal error", detail))(scope, receive, answer)
         finally:
             self._bodies.release(body)
@@ -172,7 +172,7 @@ class Guard:
         scope[USER] = user
         needed = role_for(scope["method"], scope["path"], scope.get("client"))
         if self._rates is not None:
-            # By the token itself: names may be shared, or be said by who asks.
+            # By the token itself: names may be shared, or come from the request.
             is_known = self._options.tokens and user.role
             address = scope["client"][0] if scope.get("client") else ""
             self._rates.check(digest(token_of(headers)) if is_known else address)
@@ -187,7 +187,7 @@ class Guard:
                 raise Problem(415, "Not JSON", f"The Content-Type must be application/json, got {shown}.")
 
     def _user(self, headers: dict[bytes, bytes]) -> User:
-        """Return who asks; the role is empty where a token is needed and there is none that is known."""
+        """Return the user of a request; the role is empty if a known token is needed and missing."""
         named = name_of(headers)
         if not self._options.tokens:
             return User(named, "admin")
@@ -195,7 +195,7 @@ class Guard:
         user = self._options.tokens.user(token) if token else None
         if user is None:
             return User("", "")
-        # A token that names nobody is shared: who uses it may say who they are.
+        # A token without a name is shared: the request may name its user.
         return user if user.name else user._replace(name=named)
 
     async def _refuse(self, problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
@@ -221,6 +221,6 @@ class Guard:
 
 
 def _template(scope: Scope) -> str:
-    """Return the path of the route, which has nothing of the request."""
+    """Return the path of the route, without values of the request."""
     route = scope.get("route")
     return str(getattr(route, "path_format", None) or getattr(route, "path", "unmatched")) or "/"

@@ -1,7 +1,7 @@
-"""Rows with ids: those that wait for their tags, and what was said of the others last.
+"""Rows with ids: those that wait for their tags, and the others with their last tags.
 
-They are no part of the journal, but of what people see: a row that was predicted waits here until somebody says its
-tags, and then the journal has both.
+They are not in the journal, but people see them: a predicted row waits here until somebody gives its tags, and then the
+journal has both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from labelrace.serve.quality import time_of
 
 STATES = WAITING, TAGGED = "waiting", "tagged"
 OPEN_SECONDS = 60.0
-"""How long a row counts as open after somebody said so."""
+"""Seconds for which a row counts as open."""
 
 _MAX_WORDS = 2000
 _MAX_HISTORY = 20
@@ -82,7 +82,7 @@ class Inbox:
     # --- Writing ------------------------------------------------------------------------------------------------------
 
     def add_predicted(self, connection: Connection, rows: Sequence[Seen]) -> None:
-        """Add rows that were predicted; they wait, unless their tags were said of the same cells before."""
+        """Add predicted rows; they wait, unless the same cells have tags already."""
         # Of rows with one id the last counts.
         last = {row.id: row for row in rows}
         known = self.find(connection, last)
@@ -112,7 +112,7 @@ class Inbox:
             self._drop_oldest(connection)
 
     def add_told(self, connection: Connection, entries: Iterable[Entry], known: Mapping[str, StoredRow]) -> None:
-        """Note what entries say of rows; ``known`` are those that were there before."""
+        """Store the tags of rows in entries; ``known`` are the rows that were there before."""
         told = [(entry, row) for entry in entries for row in entry.body["rows"] if row["id"] is not None]
         if not told:
             return
@@ -138,14 +138,14 @@ class Inbox:
         connection.execute(self._upsert, list(values.values()))
 
     def open(self, connection: Connection, id: str, who: str, is_open: bool) -> None:
-        """Note that somebody opens or closes a row; while somebody else has it open, that stays."""
+        """Note that a user opens or closes a row; while another user has it open, that stays."""
         now = time.time()
         is_free = (ROWS.c.open_by == who) | (ROWS.c.open_until <= now)
         values = {"open_by": who, "open_until": now + OPEN_SECONDS if is_open else 0.0}
         connection.execute(ROWS.update().where((ROWS.c.id == id) & is_free).values(**values))
 
     def rank(self, connection: Connection, useful: Mapping[str, float]) -> None:
-        """Note how useful rows are that wait."""
+        """Store the usefulness of waiting rows."""
         is_row = (ROWS.c.id == sql.bindparam("row")) & (ROWS.c.state == WAITING)
         statement = ROWS.update().where(is_row).values(useful=sql.bindparam("value"))
         connection.execute(statement, [{"row": id, "value": value} for id, value in useful.items()])
@@ -169,7 +169,7 @@ class Inbox:
     # --- Reading ------------------------------------------------------------------------------------------------------
 
     def find(self, connection: Connection, ids: Iterable[str]) -> dict[str, StoredRow]:
-        """Return the rows with some ids, as far as there are any."""
+        """Return the existing rows among some ids."""
         wanted = list(ids)
         if not wanted:
             return {}
@@ -181,13 +181,13 @@ class Inbox:
         return int(connection.execute(sql.select(sql.func.count()).where(ROWS.c.state == WAITING)).scalar() or 0)
 
     def page(self, connection: Connection, wanted: Wanted) -> tuple[list[StoredRow], str | None]:
-        """Return some rows, and the cursor from which the next ones are to be had."""
+        """Return some rows, and the cursor of the next page."""
         rows, following = page(connection, _COLUMNS, wanted)
         return [_stored(row) for row in rows], following
 
 
 def unknown_rows(rows: Sequence[tuple[int, str]]) -> Problem:
-    """Return the problem of rows, by their numbers and ids, that nobody has predicted or learned."""
+    """Return the problem of unknown rows, by their numbers and ids."""
     errors = [
         {"row": at, "field": "id", "detail": f"There is no row {id!r}: predict it with this id before, or learn it."}
         for at, id in rows

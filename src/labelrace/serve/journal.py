@@ -1,4 +1,4 @@
-"""The journal: what people said, one entry after the other, never changed.
+"""The journal: lessons and changes, one entry after the other, never changed.
 
 An entry is a request that teaches. The entries of one commit are a batch: they have the position of the first of them
 as ``batch``, and are learned together, so that learning the journal again gives the same model to the bit.
@@ -27,7 +27,7 @@ _INSERT = ENTRIES.insert()
 
 
 class Entry(NamedTuple):
-    """What somebody said."""
+    """A lesson or a change of tags or settings."""
 
     position: int
     batch: int
@@ -49,7 +49,7 @@ class NewEntry(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What was answered to a request with a key."""
+    """The answer to a request with a key."""
 
     position: int
     digest: str
@@ -57,7 +57,7 @@ class Answered(NamedTuple):
 
 
 class Compacted(Exception):  # noqa: N818
-    """Entries that are to be read are no longer there: a snapshot has to be loaded instead."""
+    """The entries to read were compacted: load a snapshot instead."""
 
 
 class Journal:
@@ -76,7 +76,7 @@ class Journal:
         return int(connection.execute(sql.select(sql.func.max(ENTRIES.c.position))).scalar() or 0)
 
     def compacted(self, connection: Connection) -> int:
-        """Return the position up to which entries have no body any more; 0 if all have one."""
+        """Return the position up to which entries were compacted; 0 if none was."""
         query = sql.select(sql.func.max(ENTRIES.c.position)).where(ENTRIES.c.body.is_(None))
         return int(connection.execute(query).scalar() or 0)
 
@@ -95,7 +95,7 @@ class Journal:
         return made
 
     def answered(self, connection: Connection, keys: Iterable[str]) -> dict[str, Answered]:
-        """Return what was answered to requests with some keys."""
+        """Return the answers to requests with some keys."""
         wanted = list(keys)
         if not wanted:
             return {}
@@ -109,7 +109,7 @@ class Journal:
         Raises
         ------
         Compacted
-            If the entries that come next are no longer there.
+            If the next entries were compacted.
         """
         columns = [ENTRIES.c[name] for name in Entry._fields]
         query = sql.select(*columns).where(ENTRIES.c.position > after).order_by(ENTRIES.c.position).limit(N_AT_ONCE)
@@ -145,13 +145,13 @@ class Journal:
         return None if text is None else json.loads(text)
 
     def state(self, connection: Connection, name: str, value: Any) -> None:
-        """State a fact; it replaces the one of this name."""
+        """Store a fact; it replaces the one of this name."""
         connection.execute(FACTS.delete().where(FACTS.c.name == name))
         connection.execute(FACTS.insert(), {"name": name, "value": as_text(value)})
 
 
 def as_text(value: Any) -> str:
-    """Return a JSON value as text, the shortest there is."""
+    """Return a JSON value as text, without spaces."""
     return _encode(value)
 
 

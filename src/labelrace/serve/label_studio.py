@@ -1,9 +1,9 @@
-"""The doors of Label Studio's machine-learning backend, so that who has Label Studio attaches the service as it is.
+"""The routes of a machine-learning backend of Label Studio, to which the service can be attached as it is.
 
-Label Studio sends tasks and asks for predictions, and tells by webhooks what people annotated. A task is a row, with
+Label Studio sends tasks to predict, and webhooks with annotations. A task is a row, with
 the id ``ls-<task id>`` and the cells of its data; the choices of `Choices` and `Taxonomy` controls are its tags, those
-of a taxonomy with their path: ``Online / Free``. Which controls there are is said by the labelling configuration, an
-XML that comes with each request.
+of a taxonomy with their path: ``Online / Free``. The labelling configuration, an XML that comes with
+each request, names the controls.
 
 References
 ----------
@@ -75,7 +75,7 @@ class Setup(_Form):
 
 
 class Annotation(_Form):
-    """What a person said of a task."""
+    """The tags that a person gave a task."""
 
     id: int | str
     task: int | str | None = None
@@ -92,7 +92,7 @@ class Project(_Form):
 
 
 class Webhook(_Form):
-    """What happened in Label Studio."""
+    """An event of Label Studio."""
 
     action: str
     annotation: Annotation | list[Annotation] | None = None
@@ -115,13 +115,13 @@ class Version(BaseModel):
 
 
 class Versions(BaseModel):
-    """The versions that there are."""
+    """The versions of the model."""
 
     versions: list[str]
 
 
 class Done(BaseModel):
-    """What became of an event: how many rows were learned and withdrawn."""
+    """The result of an event: the numbers of rows learned and withdrawn."""
 
     status: str
     learned: int = 0
@@ -129,7 +129,7 @@ class Done(BaseModel):
 
 
 FORMS = (PredictTasks, Setup, Webhook)
-"""What the OpenAPI describes of requests."""
+"""Forms of requests for the OpenAPI."""
 
 
 # --- The configuration ------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Control(NamedTuple):
     paths: dict[str, list[str]]  # of each tag
 
     def result(self, tags: Iterable[str]) -> dict[str, Any] | None:
-        """Return the result that has those of the tags that the control offers; None if there are none."""
+        """Return the result for those of the tags that the control offers; None if there are none."""
         chosen = [tag for tag in tags if self.is_open or tag in self.paths][: 1 if self.is_single else None]
         if not chosen:
             return None
@@ -192,7 +192,7 @@ def controls(config: str) -> tuple[Control, ...]:
             path.append(attributes.get("alias") or attributes.get("value", ""))
             if found and {"Choices", "Taxonomy"} & set(depths[-len(path) - 1 :]):
                 is_path = found[-1].kind == "taxonomy" or found[-1].is_nested
-                # What is longer than a tag may be is none.
+                # Texts that are too long are not tags.
                 if sum(map(len, path)) <= _MAX_TAG:
                     found[-1].paths[_BETWEEN.join(path) if is_path else path[-1]] = list(path)
 
@@ -270,7 +270,7 @@ def _row_id(task: int | str) -> str:
 
 
 def _predicted(row: Mapping[str, Any], known: Sequence[Control], version: str) -> dict[str, Any]:
-    """Return a predicted row as Label Studio reads it; its score is how sure the least sure tag is."""
+    """Return a predicted row as Label Studio reads it; its score is the lowest probability of its tags."""
     probabilities = row["probabilities"]
     tags = sorted(row["tags"], key=lambda tag: -probabilities.get(tag, 0.0))
     results = [result for control in known if (result := control.result(tags)) is not None]
@@ -280,7 +280,7 @@ def _predicted(row: Mapping[str, Any], known: Sequence[Control], version: str) -
 
 
 class Annotations:
-    """The rows of annotations that this process was told of: an event of deleting has nothing but their numbers."""
+    """The rows of the annotations that this process received: an event of deleting has only their numbers."""
 
     def __init__(self) -> None:
         self._rows = OrderedDict[str, str]()
@@ -293,7 +293,7 @@ class Annotations:
             self._rows.popitem(last=False)
 
     def find(self, keys: Sequence[str]) -> list[str]:
-        """Return the rows of annotations, without those that are unknown."""
+        """Return the rows of known annotations."""
         return list(dict.fromkeys(self._rows[key] for key in keys if key in self._rows))
 
 
@@ -306,7 +306,7 @@ def add_label_studio(
     predictions: Gatherer[Prediction, dict[str, Any]],
     lessons: Gatherer[Lesson, dict[str, Any]],
 ) -> None:
-    """Add Label Studio's doors to an application."""
+    """Add Label Studio's routes to an application."""
     annotations = Annotations()
 
     def version(position: int) -> str:
@@ -345,7 +345,7 @@ def add_label_studio(
 
     @app.post("/webhook", tags=["Label Studio"], responses={200: {"model": Done}}, openapi_extra=_body(Webhook))
     async def webhook(request: Request) -> Response:
-        """Learn what a person annotated; deleted annotations are withdrawn, and other events are not needed."""
+        """Learn what a person annotated; deleted annotations are withdrawn, and other events are ignored."""
         body = _form(request, Webhook)
         who = user_of(request.scope).name or "Label Studio"
         if body.action in TAUGHT:
@@ -376,7 +376,7 @@ def add_label_studio(
 
 
 def _lessons(body: Webhook, who: str) -> list[tuple[str, Lesson]]:
-    """Return what annotations teach, with the key of each; skipped tasks teach nothing."""
+    """Return the lessons of annotations, with the key of each; skipped tasks have none."""
     told = _several(body.annotation) or body.annotations or []
     if not told:
         detail = "annotation must be there, with id, task and result."

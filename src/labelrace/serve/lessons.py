@@ -1,7 +1,7 @@
-"""What a request may teach: rows and changes of tags are checked here, before anything is written.
+"""The checks of lessons: rows and changes of tags are checked before anything is written.
 
-A row that was checked is learned later by whoever folds the journal. So everything that can be wrong with it alone is
-found here, and the answer names the row and the field.
+A checked row is learned later, by every process that folds the journal. So everything that can be wrong with it alone
+is found here, and the answer names the row and the field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_ID, _MAX_NAME = 200, 200
 
 
 class Limits(NamedTuple):
-    """What one request may hold."""
+    """The limits of one request."""
 
     max_rows: int = 1000
     max_cells: int = 200  # of a row
@@ -47,13 +47,13 @@ class Lesson(NamedTuple):
     who: str = ""
 
     def digest(self) -> str:
-        """Return what tells requests apart that have the same key."""
+        """Return a digest of the content, which must be the same for requests with one key."""
         text = json.dumps([self.kind, self.body], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def ids_of(requests: Iterable[Lesson]) -> list[str]:
-    """Return the ids in requests, as far as they may be some: they are not checked yet.
+    """Return the plausible ids in requests, which are not checked yet.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def rows_to_learn(rows: Any, limits: Limits, tags_column: str | None = None) -> 
 
 
 def rows_of_feedback(rows: Any, limits: Limits) -> list[CheckedRow]:
-    """Check what is said of rows that are known by their ids."""
+    """Check feedback on rows, which it names by their ids."""
     checked, seen = list[CheckedRow](), set[str]()
     for at, row in enumerate(_listed(rows, limits)):
         identity = _id_of(at, row)
@@ -132,7 +132,7 @@ def rows_of_feedback(rows: Any, limits: Limits) -> list[CheckedRow]:
 
 
 def change_of_tags(kind: str, body: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
-    """Check a change of tags, and return what the journal has of it."""
+    """Check a change of tags, and return the body of its entry."""
     if kind == "rename":
         names = body.get("names")
         if not isinstance(names, Mapping) or not names:
@@ -141,7 +141,7 @@ def change_of_tags(kind: str, body: Mapping[str, Any], limits: Limits) -> dict[s
     if kind == "describe":
         tags = body.get("tags")
         if not isinstance(tags, Mapping) or not tags or len(tags) > limits.max_rows:
-            raise _wrong("tags", f"tags must be an object of 1 to {limits.max_rows:,} tags and what is said of them.")
+            raise _wrong("tags", f"tags must be an object of 1 to {limits.max_rows:,} tags with their details.")
         return {"tags": {_name("tags", tag, limits): _details(said, limits) for tag, said in tags.items()}}
     if kind not in ("merge", "retire"):
         raise ValueError(f"kind must be that of a change of tags, got {kind!r}.")
@@ -155,7 +155,7 @@ def change_of_tags(kind: str, body: Mapping[str, Any], limits: Limits) -> dict[s
 def _details(said: Any, limits: Limits) -> dict[str, Any]:
     """Check the synonyms, description and parent of a tag."""
     if not isinstance(said, Mapping) or said.keys() - {"synonyms", "description", "parent"}:
-        raise _wrong("tags", "what is said of a tag must be an object of synonyms, description and parent.")
+        raise _wrong("tags", "the details of a tag must be an object of synonyms, description and parent.")
     synonyms, description = said.get("synonyms", []), said.get("description", "")
     if not isinstance(synonyms, list) or len(synonyms) > limits.max_tags:
         raise _wrong("synonyms", f"synonyms must be a list of at most {limits.max_tags} texts.")

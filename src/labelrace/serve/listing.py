@@ -1,6 +1,6 @@
 """Pages of rows: in an order, from a cursor on. A page costs the same wherever it is, and however many rows there are.
 
-A cursor is the place of a row in the order: its `arrived`, after what else the order goes by. Rows of one state are
+A cursor is the position of a row in the order: its `arrived`, after the other keys of the order. Rows of one state are
 found by an index; pages of several states are merged. A search looks through a limited number of rows of each state; if
 there are more, the page has a cursor to go on from, also if it has fewer rows than it may have, or none.
 """
@@ -31,7 +31,7 @@ _ORDERS: dict[str, tuple[tuple[str, ...], bool]] = {
 ORDERS = tuple(_ORDERS)
 _LARGEST = {"arrived": 2**62, "review": 1, "useful": 1e9}
 
-Place = tuple[Any, ...]
+Position = tuple[Any, ...]
 
 
 class Wanted(NamedTuple):
@@ -46,39 +46,41 @@ class Wanted(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Rows of a state, and the place up to which there are no others; None if there are no others at all."""
+    """Rows of a state, and the position up to which there are no others; None if there are no others at all."""
 
     rows: list[Row[Any]]
-    seen_to: Place | None
+    seen_to: Position | None
 
 
 def searchable(text: str) -> str:
-    """Return a text as it is searched: without case, and without NUL, which PostgreSQL keeps in no text."""
+    """Return a text for searching: without case, and without NUL, which PostgreSQL cannot store."""
     return text.casefold().replace("\0", " ")
 
 
 def page(connection: Connection, columns: Sequence[Any], wanted: Wanted) -> tuple[list[Row[Any]], str | None]:
-    """Return some rows, and the cursor from which the next ones are to be had."""
+    """Return some rows, and the cursor of the next page."""
     names, is_falling = _ORDERS[wanted.order]
-    after = _place_of(wanted.after, names)
+    after = _position_of(wanted.after, names)
     parts = [_found(connection, columns, wanted, state, after) for state in wanted.states]
 
-    def place(row: Row[Any]) -> Place:
+    def key(row: Row[Any]) -> Position:
         return tuple(getattr(row, name) for name in names)
 
-    rows = sorted((row for part in parts for row in part.rows), key=place, reverse=is_falling)
+    rows = sorted((row for part in parts for row in part.rows), key=key, reverse=is_falling)
     ends = [part.seen_to for part in parts if part.seen_to is not None]
     end = (max(ends) if is_falling else min(ends)) if ends else None
     if end is not None:
-        rows = [row for row in rows if (place(row) >= end if is_falling else place(row) <= end)]
+        rows = [row for row in rows if (key(row) >= end if is_falling else key(row) <= end)]
     if len(rows) > wanted.limit:
         rows = rows[: wanted.limit]
-        end = place(rows[-1])
+        end = key(rows[-1])
     return rows, None if end is None else as_text(list(map(_number, end)))[1:-1]
 
 
-def _found(connection: Connection, columns: Sequence[Any], wanted: Wanted, state: str, after: Place | None) -> _Found:
-    """Return the first rows of a state after a place."""
+def _found(
+    connection: Connection, columns: Sequence[Any], wanted: Wanted, state: str, after: Position | None
+) -> _Found:
+    """Return the first rows of a state after a position."""
     names, is_falling = _ORDERS[wanted.order]
     keys = [ROWS.c[name] for name in names]
     beyond, ordered = sql.tuple_(*keys), [key.desc() if is_falling else key for key in keys]
@@ -102,10 +104,10 @@ def _found(connection: Connection, columns: Sequence[Any], wanted: Wanted, state
 
 
 def _conditions(wanted: Wanted) -> list[Any]:
-    """Return what rows are searched for."""
+    """Return the conditions of a search."""
     conditions = [ROWS.c.words.contains(word, autoescape=True) for word in searchable(wanted.search).split()]
     if wanted.tag:
-        # As JSON has it: the whole name, in quotes.
+        # As a JSON string: the whole name, in quotes.
         text = as_text(wanted.tag)
         columns = ROWS.c.tags, ROWS.c.suggested
         conditions.append(sql.or_(*(column.contains(text, autoescape=True) for column in columns)))
@@ -116,17 +118,17 @@ def _number(value: Any) -> int | float:
     return int(value) if isinstance(value, bool) else value
 
 
-def _place_of(cursor: str, names: Sequence[str]) -> Place | None:
-    """Return the place that a cursor tells."""
+def _position_of(cursor: str, names: Sequence[str]) -> Position | None:
+    """Return the position that a cursor names."""
     if not cursor:
         return None
     try:
-        place = json.loads(f"[{cursor}]")
+        position = json.loads(f"[{cursor}]")
     except (ValueError, RecursionError):
-        place = []
+        position = []
     kinds = {"arrived": (int,), "review": (int,), "useful": (int, float)}
-    if len(place) != len(names) or not all(
-        type(one) in kinds[name] and 0 <= one <= _LARGEST[name] for one, name in zip(place, names, strict=True)
+    if len(position) != len(names) or not all(
+        type(one) in kinds[name] and 0 <= one <= _LARGEST[name] for one, name in zip(position, names, strict=True)
     ):
         raise Problem(422, "Wrong cursor", f"after must be what next was in an answer, got {cursor!r:.40}.")
-    return tuple(bool(one) if name == "review" else one for one, name in zip(place, names, strict=True))
+    return tuple(bool(one) if name == "review" else one for one, name in zip(position, names, strict=True))

@@ -1,4 +1,4 @@
-"""What is done with a journal beside serving it: import, backup and compaction."""
+"""Maintenance of a journal: import, backup and compaction."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from labelrace.serve.inbox import Inbox
 from labelrace.serve.journal import Compacted, Journal, as_text
 from labelrace.serve.problems import busy
 
-# The last entry of those that an exported journal has no more.
+# The last entry that was compacted before the export.
 _FORGOTTEN = {"time": 0.0, "kind": "learn", "who": "", "key": None, "digest": "", "learned": 0, "body": None}
 # Entries that are written at once: others may write in between.
 _AT_ONCE = 10_000
 
 
 class Compaction(NamedTuple):
-    """What compacting did."""
+    """The result of compacting."""
 
-    position: int  # up to which entries have no body any more
+    position: int  # up to which entries are compacted
     entries: int  # that lost their body
 
 
@@ -43,7 +43,7 @@ def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
         if made is not None and not snapshots.finish(connection, made):
             raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
         if position:
-            # What was said before is in the snapshot only: the journal goes on from there, as one that was compacted.
+            # Earlier entries are in the snapshot only: the journal goes on from there, as a compacted one.
             connection.execute(ENTRIES.insert(), {**_FORGOTTEN, "position": position, "batch": position})
         for batch in batches:
             values = [
@@ -62,7 +62,7 @@ def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
 
 
 def backup(database: Database, path: str | os.PathLike[str]) -> None:
-    """Copy a journal of SQLite into a file, while it is in use; the copy is whole, or there is none."""
+    """Copy a journal of SQLite into a file, while it is in use; the copy is complete, or there is none."""
     if not database.is_sqlite:
         raise ValueError("backup is for journals in a folder: use pg_dump for PostgreSQL, or 'labelrace serve export'.")
     target = check_target(path, str(database.url.database))
@@ -77,7 +77,7 @@ def backup(database: Database, path: str | os.PathLike[str]) -> None:
 
 
 def compact(database: Database) -> Compaction:
-    """Forget what entries say that the older one of two snapshots has; keys and positions stay.
+    """Remove the bodies of entries that the older one of two snapshots has; keys and positions stay.
 
     A snapshot of the end is written first. The one before it stays, with the entries after it, in case the newest is
     damaged; where there is none before it, all entries are forgotten. Both were read before anything is.
@@ -121,7 +121,7 @@ def _save_newest(database: Database) -> None:
 
 
 def _checked_snapshots(database: Database) -> tuple[list[int], list[int]]:
-    """Return the positions of snapshots that can be used, and of those whose bytes are damaged, the newest first."""
+    """Return the positions of intact and of damaged snapshots, the newest first."""
     whole, damaged = list[int](), list[int]()
     with database.reading() as connection:
         listed = [at for at in snapshots.positions(connection) if at > 0]
@@ -138,7 +138,7 @@ def _checked_snapshots(database: Database) -> tuple[list[int], list[int]]:
 
 
 def shrink(database: Database) -> None:
-    """Give the space of what was removed back to the disk."""
+    """Give freed space back to the disk."""
     if database.is_sqlite:
         with closing(sqlite3.connect(str(database.url.database), timeout=60)) as connection:
             connection.execute("VACUUM")

@@ -1,4 +1,4 @@
-"""What is counted of the requests and of the service, as Prometheus reads it."""
+"""Metrics of the requests and of the service, in the form of Prometheus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 # Upper bounds of the histogram, in seconds.
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
-# What `Service.status` says, with the help of the metric.
+# The values of `Service.status`, with the help of the metric.
 _STATUS = {
     "rows": "Rows learned.",
     "position": "Position of the journal up to which this process has learned.",
@@ -19,7 +19,7 @@ _STATUS = {
     "waiting": "Rows that wait for their tags.",
     "known": "Rows that were sent again with the same tags, and not learned again.",
     "corrections": "Rows learned again with other tags.",
-    "alarms": "Alarms that quality falls.",
+    "alarms": "Alarms of falling quality.",
     "drifts": "Drifts that were confirmed.",
 }
 
@@ -68,7 +68,7 @@ def as_text(requests: Requests, status: Mapping[str, Any], gauges: Mapping[str, 
     ----------
     requests : Requests
     status : dict
-        What `Service.status` says.
+        The values of `Service.status`.
     gauges : dict
         Further names with their help and value.
 

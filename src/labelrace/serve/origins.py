@@ -1,4 +1,4 @@
-"""From where a request comes: the host that it names, the page that sends it, and what its answer tells browsers."""
+"""The origin of a request: the host that it names, the page that sends it, and the headers for browsers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_host(headers: Mapping[bytes, bytes], known: Collection[str]) -> None:
 
 
 def check_origin(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse what a page of another origin has a browser send; other programs send neither header."""
+    """Refuse requests that a browser sends for a page of another origin; other programs send neither header."""
     site = headers.get(b"sec-fetch-site", b"same-origin")
     origin = headers.get(b"origin")
     if site not in (b"same-origin", b"none"):
@@ -73,18 +73,18 @@ def check_origin(headers: Mapping[bytes, bytes]) -> None:
 
 
 def name_of(headers: Mapping[bytes, bytes]) -> str:
-    """Return who the request says it is from; names that a header cannot hold are percent-encoded."""
+    """Return the user that a request names; names that a header cannot hold are percent-encoded."""
     value = headers.get(b"x-labelrace-user")
     if value is None:
         return ""
     name = unquote(value.decode("utf-8", "replace")).strip()
     if len(name) > 100 or not name.isprintable():
-        raise Problem(400, "Wrong name", "X-Labelrace-User must have at most 100 characters that print.")
+        raise Problem(400, "Wrong name", "X-Labelrace-User must have at most 100 printable characters.")
     return name
 
 
 def guarded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer with those that guard it, where it has none of its own."""
+    """Return the headers of an answer, with the security headers that it does not set itself."""
     listed = list(headers)
     own = {name for name, _ in listed}
     return listed + [item for item in _HEADERS.items() if item[0] not in own]

@@ -1,4 +1,4 @@
-"""What the service refuses, as people and programs get it: problem details of RFC 9457."""
+"""The errors of the service, for people and programs: problem details of RFC 9457."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Problem(Exception):  # noqa: N818
-    """A request that is refused, or that cannot be served now; nothing of it was learned.
+    """A request that is refused, or cannot be served now; nothing of it was learned.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ class Problem(Exception):  # noqa: N818
     detail : str
         What is wrong with this request, and what to do.
     errors : sequence of dict, default=()
-        Each with ``detail``, and where they can be told ``row``, the number of the row from 0, and ``field``.
+        Each with ``detail``, and if known ``row``, the number of the row from 0, and ``field``.
     retry_after : float, default=None
         Seconds after which the same request may succeed.
 
@@ -44,13 +44,13 @@ class Problem(Exception):  # noqa: N818
         self.retry_after = retry_after
 
     def as_json(self) -> dict[str, Any]:
-        """Return the problem as RFC 9457 has it."""
+        """Return the problem in the form of RFC 9457."""
         content = {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail}
         return content | ({"errors": list(self.errors)} if self.errors else {})
 
 
 def wrong_row(row: int, field: str, detail: str) -> Problem:
-    """Return the problem of a row that must be another; it names the row, from 0, and the field.
+    """Return the problem of a wrong row; it names the row, from 0, and the field.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""How good suggestions are, by what people said: a value that is part of the fold, so it survives kills.
+"""The quality of suggestions: a value that is part of the fold, so it survives kills.
 
-Every row that somebody tags is a test before it is a lesson: what was suggested for it is compared with what the person
-said. Only the first word on a row is a test; what is said of it later is a correction. Sums are kept of all tests, of
+Every row that somebody tags is a test before it is a lesson: its suggestions are compared with the tags that the person
+gave. Only the first tags of a row are a test; later ones are a correction. Sums are kept of all tests, of
 each day and of each hundred tests; the last tests are kept as they are, for calibration and for tags that get better or
 worse.
 """
@@ -17,9 +17,9 @@ from labelrace.tables.state import TagCounts, count_tested, f1
 # Tests that are kept as they are, and those that make a point of a curve.
 N_RECENT = 1000
 PER_WINDOW = 100
-# What is kept of the past: windows, days, marks, and tags by when they were first seen.
+# The numbers of windows, days, marks and new tags that are kept.
 MAX_WINDOWS, MAX_DAYS, MAX_MARKS, MAX_NEW_TAGS = 500, 366, 200, 500
-# Tests of a tag from which it is said how well it is suggested, and the difference that makes a trend.
+# Tests of a tag from which its quality is shown, and the difference that makes a trend.
 FEWEST = 8
 TREND = 0.1
 N_BINS = 10
@@ -27,7 +27,7 @@ N_LISTED = 10
 
 
 class Sums(NamedTuple):
-    """What was counted over some rows."""
+    """Counts over some rows."""
 
     rows: int = 0  # tagged for the first time
     corrections: int = 0  # tagged again, with other tags
@@ -58,7 +58,7 @@ NOTHING = Sums()
 
 
 class Verdict(NamedTuple):
-    """A row whose tags a person told after tags had been suggested for it."""
+    """A row whose tags a person gave after tags had been suggested."""
 
     id: str
     day: int  # since 1970
@@ -67,13 +67,13 @@ class Verdict(NamedTuple):
     likely: Mapping[str, float]  # probabilities that a person saw; empty if nobody did
 
     def sums(self) -> Sums:
-        """Return what it adds."""
+        """Return its counts."""
         true, given = set(self.true), set(self.given)
         return Sums(0, 0, 0, 1, f1(true, given), len(true & given), len(given), len(true), int(true == given))
 
 
 def sum_of(tests: Iterable[Verdict]) -> Sums:
-    """Return what tests add together.
+    """Return the sum of the counts of tests.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def sum_of(tests: Iterable[Verdict]) -> Sums:
 
 
 class Mark(NamedTuple):
-    """Something that happened to the model."""
+    """An alarm or a drift."""
 
     kind: str  # alarm or drift
     row: int  # rows tested by then, as in windows
@@ -101,7 +101,7 @@ class NewTag(NamedTuple):
 
 
 class Quality(NamedTuple):
-    """What was counted so far, see the module."""
+    """All counts so far, see the module."""
 
     total: Sums = Sums()
     days: Mapping[int, Sums] = {}
@@ -112,7 +112,7 @@ class Quality(NamedTuple):
     new_tags: tuple[NewTag, ...] = ()
 
     def after(self, tests: Sequence[Verdict], counted: Sums, day: int) -> Quality:
-        """Return the value after further tests, and what else was counted that day."""
+        """Return the value after further tests, and other counts of that day."""
         total, of_day = self.total.plus(counted), self.days.get(day, Sums()).plus(counted)
         windows, window, left = list(self.windows), self.window, list(tests)
         while left:
@@ -133,7 +133,7 @@ class Quality(NamedTuple):
         )
 
     def without(self, id: str) -> Quality:
-        """Return the value after what was last said of a row was withdrawn; nothing changes if that is long ago."""
+        """Return the value after the last tags of a row were withdrawn; nothing changes if that test is long ago."""
         at = next((i for i in reversed(range(len(self.recent))) if self.recent[i].id == id), None)
         if at is None:
             return self
@@ -144,7 +144,7 @@ class Quality(NamedTuple):
         return self._replace(total=self.total.plus(less, -1), days=days, recent=recent)
 
     def renamed(self, current: Callable[[Iterable[str]], set[str]]) -> Quality:
-        """Return the value after tags got other names; ``current`` gives those of tags."""
+        """Return the value after tags were renamed; ``current`` returns their names."""
         recent = tuple(
             test._replace(true=tuple(sorted(current(test.true))), given=tuple(sorted(current(test.given))))
             for test in self.recent
@@ -152,7 +152,7 @@ class Quality(NamedTuple):
         return self._replace(recent=recent)
 
     def marked(self, marks: Iterable[Mark], new_tags: Iterable[NewTag]) -> Quality:
-        """Return the value with what happened to the model, and tags that were first seen."""
+        """Return the value with further marks and new tags."""
         return self._replace(
             marks=(*self.marks, *marks)[-MAX_MARKS:], new_tags=(*self.new_tags, *new_tags)[-MAX_NEW_TAGS:]
         )
@@ -164,7 +164,7 @@ class Quality(NamedTuple):
         return sum_of(self.recent)
 
     def recent_counts(self) -> tuple[dict[str, TagCounts], dict[str, TagCounts]]:
-        """Return how well tags were suggested in the older and in the newer half of the last tests."""
+        """Return the counts of tags in the older and in the newer half of the last tests."""
         middle = len(self.recent) // 2
         older, newer = (
             count_tested({}, ((set(test.true), set(test.given)) for test in half))
@@ -173,7 +173,7 @@ class Quality(NamedTuple):
         return older, newer
 
     def calibration(self) -> list[dict[str, float]]:
-        """Return how often tags were right, by the probability that was shown with them."""
+        """Return the share of right tags, by the probability that was shown with them."""
         bins = [[0.0, 0.0, 0.0] for _ in range(N_BINS)]
         for test in self.recent:
             for tag, p in test.likely.items():
@@ -198,7 +198,7 @@ class Quality(NamedTuple):
         }
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``GET /v1/quality`` answers of it."""
+        """Return its part of the answer of ``GET /v1/quality``."""
         recent = self.of_recent()
         return {
             "tested": self.total.tested,
@@ -279,7 +279,7 @@ def day_of(time: float) -> int:
 
 
 def date_of(day: int) -> str:
-    """Return a day as ISO 8601 has it.
+    """Return a day in ISO 8601.
 
     >>> date_of(20_000)
     '2024-10-04'
@@ -288,7 +288,7 @@ def date_of(day: int) -> str:
 
 
 def time_of(time: float) -> str:
-    """Return a time as ISO 8601 has it, in universal time.
+    """Return a time in ISO 8601, in universal time.
 
     >>> time_of(0.0)
     '1970-01-01T00:00:00Z'

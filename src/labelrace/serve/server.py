@@ -1,4 +1,4 @@
-"""The server: listens, stops in order, and does not wait for whoever sends slowly."""
+"""The server: it listens, stops gracefully, and does not wait for slow clients."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _MAX_HEADERS = 1 << 16
 
 
 def run(service: Service, options: ServerOptions | None = None, *, listener: socket.socket | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, then answer what is under way, and close the service.
+    """Serve until SIGTERM or SIGINT, then finish the requests under way, and close the service.
 
     Parameters
     ----------
     service : Service
     options : ServerOptions, default=None
     listener : socket, default=None
-        What `bind` returned, to know that the port is free before a service is opened.
+        The socket of `bind`, to know that the port is free before a service is opened.
     """
     options = options or ServerOptions()
     try:
         listener = listener or bind(options)
         with listener:
             server = make_server(service, options)
-            # What is there now stays: looking for garbage in it would be a pause for whoever asks.
+            # Present objects stay: looking for garbage among them would delay requests.
             gc.collect()
             gc.freeze()
             server.run(sockets=[listener])
@@ -58,7 +58,7 @@ def run(service: Service, options: ServerOptions | None = None, *, listener: soc
 
 
 def bind(options: ServerOptions) -> socket.socket:
-    """Return a socket that listens; what is wrong with the address is told in a sentence."""
+    """Return a socket that listens; raise ValueError for an address that cannot be used."""
     options.check()
     host, port = options.host.strip("[]"), options.port
     try:
@@ -66,11 +66,11 @@ def bind(options: ServerOptions) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         reason = {
-            errno.EADDRINUSE: "another program uses it: choose another with --port",
-            errno.EACCES: "it needs rights that this program has not: choose one above 1023 with --port",
+            errno.EADDRINUSE: "another program uses this port: choose another with --port",
+            errno.EACCES: "permission denied: choose a port above 1023 with --port",
             errno.EADDRNOTAVAIL: "this machine has no such address: choose another with --host",
         }.get(error.errno or 0, error.strerror or str(error))
-        raise ValueError(f"{options.host}, port {port}, cannot be listened on; {reason}.") from error
+        raise ValueError(f"Cannot listen on {options.host}:{port}: {reason}.") from error
 
 
 def make_server(service: Service, options: ServerOptions) -> Server:
@@ -107,7 +107,7 @@ class Server(uvicorn.Server):
         self._events = events
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, which would last, then wait for the requests under way."""
+        """End the streams of events, then wait for the requests under way."""
         self._events.close()
         await super().shutdown(sockets)
         # Those whose other side does not read would keep the loop from ending.
@@ -116,7 +116,7 @@ class Server(uvicorn.Server):
         await asyncio.sleep(0)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in order, also when told so again: that takes `stop_seconds` at most."""
+        """Stop gracefully, also at a second signal: that takes `stop_seconds` at most."""
         self.should_exit = True
 
     @contextlib.contextmanager
@@ -143,7 +143,7 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            # Those above the limit are told so; those far above it are not even read.
+            # Those above the limit get an answer; those far above it are not even read.
             if len(self.connections) > 2 * options.max_connections:
                 transport.abort()
                 return
@@ -160,7 +160,7 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
                 detail = f"The headers must have at most {_MAX_HEADERS:,} bytes."
                 self._end(Problem(431, "Headers too large", detail))
             elif self.cycle is None or self.cycle.response_complete:
-                # Nothing that is answered or read: the headers of the next request are incomplete.
+                # No request is under way: the headers of the next one are incomplete.
                 self._expect_headers()
 
         def on_headers_complete(self) -> None:

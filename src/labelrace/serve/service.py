@@ -1,8 +1,8 @@
-"""The service itself: it predicts by the newest model, appends what people say to the journal, and tells what it knows.
+"""The service itself: it predicts by the newest model, appends lessons to the journal, and answers for rows and tags.
 
-Whoever predicts takes the value that is known (`Folded`) and waits for nobody. Whoever teaches appends to the journal,
-one commit for several requests, and is answered when that is on disk and learned here. What is known follows the
-journal by `follower`.
+A thread that predicts takes the newest value (`Folded`) without waiting. Lessons are appended to the journal, one
+commit for several requests, and answered when they are on disk and learned here. The value follows the journal by
+`follower`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from labelrace.serve.lessons import CheckedRow, Lesson, Prediction
 from labelrace.serve.listing import ORDERS, Wanted
 from labelrace.serve.problems import Problem
 
-# Rows that are looked at again at once to tell the most useful ones, and how often at most.
+# Rows that are ranked again at once to find the most useful ones, and how often at most.
 _LOOKED_AT, _MOST_LOOKS = 250, 8
 
 Answer = dict[str, Any]
 
 
 class Service(Follower):
-    """A tagger that is predicted with, taught and followed, by any number of threads.
+    """A tagger that any number of threads predict with, teach and follow.
 
-    It is started with what a `Follower` is started with.
+    Its parameters are those of `Follower`.
     """
 
     def __init__(self, database: Database, folded: Folded, options: Options = Options()) -> None:  # noqa: B008
         self._teaching = threading.Lock()
-        self._looked_at = -1  # the position of the model by which the most useful rows were told last
+        self._looked_at = -1  # the position of the model that last ranked the most useful rows
         super().__init__(database, folded, options)
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ class Service(Follower):
         return answers
 
     def _remember(self, folded: Folded, rows: Sequence[CheckedRow], suggested: Sequence[Answer]) -> None:
-        """Let rows with ids wait for their tags."""
-        # What knows nothing has not suggested anything.
+        """Store rows with ids, which wait for their tags."""
+        # An empty tagger has suggested nothing.
         is_fitted = folded.tagger.is_fitted
         seen = [
             Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one) if is_fitted else 1.0)
@@ -110,7 +110,7 @@ class Service(Follower):
     def _append(self, requests: Sequence[Lesson]) -> list[Answer | Problem]:
         """Commit requests as one batch."""
         if requests[0].kind not in TEACHING:
-            # It is checked against the end of the journal, while nobody else can write: little is to be learned then.
+            # Checked against the end of the journal, while nobody else can write: little is left to learn then.
             self.catch_up(self.options.patience_seconds)
         answers, numbers = dict[int, Answer | Problem](), dict[int, int]()
         with self.database.writing() as connection:
@@ -134,7 +134,7 @@ class Service(Follower):
         return [answers[at] for at in range(len(requests))]
 
     def _learned(self, answers: list[Answer | Problem]) -> list[Answer | Problem]:
-        """Wait until what was appended is learned here; tell what was refused."""
+        """Wait until appended entries are learned here; return a problem for refused ones."""
         positions = [answer["position"] for answer in answers if not isinstance(answer, Problem)]
         self.wait_for(max(positions, default=0), self.options.patience_seconds)
         folded = self.folded
@@ -146,16 +146,16 @@ class Service(Follower):
         ]
 
     def preview(self, lesson: Lesson) -> Answer:
-        """Return what a change of tags would touch."""
+        """Return the effect of a change of tags."""
         folded = self.folded
         body = lessons.change_of_tags(lesson.kind, lesson.body, self.limits)
         check_change(folded, lesson.kind, body)
         return views.changed(folded, lesson.kind, body)
 
-    # --- What is known ------------------------------------------------------------------------------------------------
+    # --- Reading ------------------------------------------------------------------------------------------------------
 
     def status(self) -> Answer:
-        """Return what ``GET /v1/status`` answers."""
+        """Return the answer of ``GET /v1/status``."""
         return {
             **views.status(self.folded),
             "waiting": self.n_waiting(),
@@ -165,7 +165,7 @@ class Service(Follower):
         }
 
     def quality(self) -> Answer:
-        """Return what ``GET /v1/quality`` answers."""
+        """Return the answer of ``GET /v1/quality``."""
         return views.quality(self.folded)
 
     def tags(self, *, search: str = "", limit: int = 1000) -> Answer:
@@ -173,7 +173,7 @@ class Service(Follower):
         return views.tags(self.folded, search, limit)
 
     def tag(self, tag: str) -> Answer:
-        """Return one tag, and those that it comes with."""
+        """Return one tag and its companions."""
         return views.tag(self.folded, tag)
 
     def rows(
@@ -186,7 +186,7 @@ class Service(Follower):
         limit: int = 50,
         after: str = "",
     ) -> Answer:
-        """Return some rows with what is suggested for them now."""
+        """Return some rows with their current suggestions."""
         for name, value, choices in (("state", state, (*STATES, "all")), ("order", order, ORDERS)):
             if value not in choices:
                 raise Problem(422, "Wrong query", f"{name} must be one of {', '.join(choices)}, got {value!r:.40}.")
@@ -201,9 +201,9 @@ class Service(Follower):
         return {"rows": listed, "waiting": self.n_waiting(), "next": following}
 
     def _look_again(self, limit: int) -> None:
-        """Tell anew how useful the first rows of that order are, until the first ones are those by the newest model.
+        """Compute again how useful the first rows of that order are, until the newest model gives the same first rows.
 
-        Rows have the value of when they came, or were looked at last. It mostly falls as more is known, so that rows
+        Rows keep the value of when they came, or were last computed. It mostly falls as the model learns, so that rows
         further down can wait.
         """
         folded, known = self.folded, set[str]()
@@ -221,12 +221,12 @@ class Service(Follower):
                 with self.database.writing() as connection:
                     self.inbox.rank(connection, dict(zip((row.id for row in rows), useful, strict=True)))
             except Problem:
-                # Whoever only reads is served by what is stored.
+                # A client that only reads gets the stored order.
                 return
         self._looked_at = folded.position
 
     def row(self, id: str) -> Answer:
-        """Return a row with what is suggested for it, why, and what was said of it."""
+        """Return a row with its suggestions, the reasons for them, and the history of its tags."""
         row, folded = self._stored(id), self.folded
         [suggested] = views.suggested(folded, [row._asdict()])
         listed = views.stored(folded, row, suggested)
@@ -234,7 +234,7 @@ class Service(Follower):
         return listed | {"history": row.history}
 
     def open_row(self, id: str, who: str, is_open: bool = True) -> Answer:
-        """Note that somebody opens or closes a row; return who has it open, which is who was there first."""
+        """Note that a user opens or closes a row; return who has it open, the first who opened it."""
         self._stored(id)
         with self.database.writing() as connection:
             self.inbox.open(connection, id, who, is_open)
@@ -269,11 +269,11 @@ def open_service(
     Parameters
     ----------
     data : path, default=None
-        The folder of the journal, which is made if it is not there.
+        The folder of the journal, which is made if it does not exist.
     database : str, default=None
         The URL of a database, PostgreSQL or SQLite, instead of SQLite in the folder.
     tagger : path, default=None
-        The file of the tagger that a new journal begins with. For a journal that began with this file it says nothing.
+        The file of the tagger that a new journal begins with. Ignored for a journal that began with this file.
     new : dict, default=None
         Parameters of `labelrace.Tagger`, with which a new journal begins from nothing.
     options : Options

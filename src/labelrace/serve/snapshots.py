@@ -1,8 +1,8 @@
 """Snapshots: the model at a position, so that a start need not fold the whole journal.
 
 A snapshot is the file of the tagger (safetensors with a JSON header and a checksum), with the quality in its header. It
-is written in parts, each a commit of its own, so that nobody waits for long, and counts once its entry is there. One
-that is damaged is left aside, with a word in the log, and an older one is used.
+is written in parts, each a commit of its own, so that nobody waits for long, and counts once its entry exists. A
+damaged one is skipped, with a warning in the log, and an older one is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from labelrace.typing import Array
 LOGGER = logging.getLogger("labelrace.serve")
 
 KEPT = 3
-"""Snapshots that are kept: the newest, and older ones for the case that it is damaged."""
+"""Snapshots that are kept: the newest, and older ones in case it is damaged."""
 
 _PART = 2**20
 _FIELD = "serve"
@@ -43,7 +43,7 @@ class UnreadableError(ValueError):
 
 
 class Draft(NamedTuple):
-    """A snapshot whose parts are written, and which does not count yet."""
+    """A snapshot whose parts are written, but which does not count yet."""
 
     position: int
     maker: str
@@ -53,7 +53,7 @@ class Draft(NamedTuple):
 
 
 def save(database: Database, folded: Folded) -> bool:
-    """Write a snapshot, unless there is a whole one of this position; return whether it was written."""
+    """Write a snapshot, unless this position has an intact one; return whether it was written."""
     with database.reading() as connection:
         is_there = folded.position in positions(connection)
         if is_there and is_whole(connection, folded.position):
@@ -78,10 +78,10 @@ def draft(database: Database, folded: Folded) -> Draft:
 
 
 def finish(connection: Connection, made: Draft) -> bool:
-    """Let a snapshot count, unless there is one of its position; return whether it does."""
+    """Make a snapshot count, unless its position has one; return whether it does."""
     mine = PARTS.c.maker == made.maker
     n_there = connection.execute(sql.select(sql.func.count()).where(mine)).scalar()
-    # Another process may have been faster, or has removed what is older than all snapshots that are kept.
+    # Another process may have been faster, or has removed old snapshots.
     if n_there != made.n_parts or made.position in positions(connection):
         discard(connection, made)
         return False
@@ -92,7 +92,7 @@ def finish(connection: Connection, made: Draft) -> bool:
 
 
 def discard(connection: Connection, made: Draft) -> None:
-    """Remove the parts of a snapshot that is not to count."""
+    """Remove the parts of a snapshot that does not count."""
     connection.execute(PARTS.delete().where(PARTS.c.maker == made.maker))
 
 
@@ -109,7 +109,7 @@ def positions(connection: Connection) -> list[int]:
 
 
 def newest(database: Database, before: int | None = None) -> Folded | None:
-    """Load the newest snapshot that is whole, of those at ``before`` or earlier; None if there is none."""
+    """Load the newest intact snapshot of those at ``before`` or earlier; None if there is none."""
     tried = set[int]()
     while True:
         with database.reading() as connection:
@@ -141,7 +141,7 @@ def read(connection: Connection, position: int) -> bytes | None:
 
 
 def is_whole(connection: Connection, position: int) -> bool:
-    """Return whether there is a snapshot at a position with the bytes that were written."""
+    """Return whether there is an intact snapshot at a position."""
     try:
         return read(connection, position) is not None
     except UnreadableError:
@@ -153,7 +153,7 @@ def _remove_old(connection: Connection) -> None:
     listed = positions(connection)
     removed = [at for at in listed[KEPT:] if at > 0]
     remove(connection, removed)
-    # What nobody finished, unless somebody may be at it still.
+    # Unfinished snapshots, unless a process may still be writing them.
     oldest = min(at for at in listed[:KEPT])
     connection.execute(PARTS.delete().where(PARTS.c.position < oldest, PARTS.c.position > 0))
 
@@ -181,7 +181,7 @@ def _parts(folded: Folded) -> Iterator[bytes]:
 
 
 def unpack(content: bytes) -> Folded:
-    """Return what is known by the bytes of a snapshot."""
+    """Return the model and quality in the bytes of a snapshot."""
     header, tensors = _read(content)
     own = header.pop(_FIELD)
     tagger = served(Tagger.from_file(header, tensors))

@@ -1,4 +1,4 @@
-"""How a service starts: a journal begins with a tagger or from nothing, or goes on from its newest snapshot."""
+"""The start of a service: a journal begins with a tagger or from nothing, or continues from its newest snapshot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def open_database(data: str | os.PathLike[str] | None, url: str | None, *, is_ne
             )
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
-            raise PermissionError(f"The folder {folder} cannot be written, but a journal is: change its rights.")
+            raise PermissionError(f"The folder {folder} of the journal is not writable: change its permissions.")
         database = Database(url_of(folder))
     try:
         database.create()
@@ -48,7 +48,7 @@ def open_database(data: str | os.PathLike[str] | None, url: str | None, *, is_ne
 
 
 def check_beginning(tagger: str | os.PathLike[str] | None, new: Mapping[str, Any] | None) -> None:
-    """Refuse what no journal can begin with, so that there is no folder for it."""
+    """Refuse a wrong tagger or parameters, before a folder is made for them."""
     if new is not None:
         empty(new)
     elif tagger is not None:
@@ -58,7 +58,7 @@ def check_beginning(tagger: str | os.PathLike[str] | None, new: Mapping[str, Any
 def begin(
     database: Database, tagger: str | os.PathLike[str] | None = None, new: Mapping[str, Any] | None = None
 ) -> None:
-    """Begin a journal that has not begun; refuse another beginning for one that has."""
+    """Begin a new journal; refuse a different beginning for one that has begun."""
     if tagger is not None and new is not None:
         raise ValueError("tagger and new must not be given together: begin with a tagger, or from nothing.")
     journal = Journal(database)
@@ -92,7 +92,7 @@ def begin(
 
 
 def newest(database: Database) -> Folded:
-    """Return what is known by the newest snapshot, or what the journal begins with."""
+    """Return the newest snapshot, or the start of the journal if there is none."""
     folded = snapshots.newest(database)
     if folded is not None:
         return folded
@@ -100,12 +100,12 @@ def newest(database: Database) -> Folded:
     with database.reading() as connection:
         parameters, compacted = journal.fact(connection, PARAMETERS), journal.compacted(connection)
     if parameters is None or compacted:
-        raise ValueError("The journal has no snapshot that is whole, but it needs one: restore a backup.")
+        raise ValueError("The journal needs a snapshot, but has no intact snapshot: restore a backup.")
     return empty(parameters)
 
 
 def empty(parameters: Mapping[str, Any]) -> Folded:
-    """Return what is known at the beginning of a journal that begins from nothing."""
+    """Return the empty start of a journal that has no tagger to begin with."""
     return Folded(0, served(Tagger(**{"id": ID, "random_state": 0, **parameters})))
 
 
@@ -117,7 +117,10 @@ def _check_format(version: int | None) -> None:
 def _check_same(known: Mapping[str, Any], parameters: dict[str, Any] | None, digest: str | None) -> None:
     if digest is not None and digest != known[FILE_DIGEST]:
         raise ValueError(
-            "The journal began with another tagger: leave the tagger out to go on with it, or name another folder."
+            "The journal was started with another tagger: leave the tagger out to continue it, or name another folder."
         )
     if parameters is not None and parameters != known[PARAMETERS]:
-        raise ValueError("The journal began in another way: leave out --new to go on with it, or name another folder.")
+        raise ValueError(
+            "The journal was started with a tagger or with other parameters: leave out --new to continue it, or name "
+            "another folder."
+        )

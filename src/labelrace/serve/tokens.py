@@ -1,4 +1,4 @@
-"""Tokens and their roles: who asks, and what the path that is asked for needs."""
+"""Tokens and their roles: the user of a request, and the role that its path needs."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _PATHS = {
     "/v1/feedback": "teach",
     "/webhook": "teach",
 }
-# What nobody needs a token for: pages are templates without data, whose scripts ask with the token of their reader.
+# Paths without a token: pages are templates without data, whose scripts send the token of their reader.
 _PUBLIC = ("/", "/quality", "/tags", "/try", "/docs", "/openapi.json", "/favicon.ico")
 
 
 class User(NamedTuple):
-    """Who asks, and what they may."""
+    """A user and their role."""
 
     name: str
     role: str
@@ -49,7 +49,7 @@ class Tokens:
     Parameters
     ----------
     lines : iterable of str
-        Lines such as ``teach 0f3c… Ann``: a role, a token, and optionally whose it is. Empty lines and those that begin
+        Lines such as ``teach 0f3c… Ann``: a role, a token, and optionally its user. Empty lines and those that begin
         with ``#`` are skipped.
 
     Examples
@@ -94,10 +94,10 @@ class Tokens:
         return bool(self._users)
 
     def user(self, token: str) -> User | None:
-        """Return whose a token is; all are compared, each in constant time."""
-        asked, found = digest(token), None
+        """Return the user of a token; all are compared, each in constant time."""
+        given, found = digest(token), None
         for known, user in self._users:
-            if hmac.compare_digest(known, asked):
+            if hmac.compare_digest(known, given):
                 found = user
         return found
 
@@ -141,5 +141,5 @@ def role_for(method: str, path: str, client: tuple[str, int] | None = None) -> s
 
 
 def digest(token: str) -> bytes:
-    """Return what is kept of a token."""
+    """Return the digest of a token."""
     return hashlib.sha256(token.encode()).digest()

@@ -1,4 +1,4 @@
-"""What the service tells of what it knows, as plain JSON values; every function reads a value and changes nothing."""
+"""The answers of the service, as plain JSON values; every function reads a value and changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labelrace.tables.state import TagCounts
 from labelrace.tables.tag_details import TagDetails
 
 N_LIKELY = 10
-"""The most likely tags of a row that are told with their probabilities."""
+"""The most likely tags of a row that are returned with their probabilities."""
 N_EXPLAINED, N_WORDS = 6, 12
 _MAX_TOGETHER = 20
 
@@ -37,7 +37,7 @@ def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
         ranked = folded.tagger.rank(table_of(folded.tagger, rows), N_LIKELY)
     except REFUSALS as error:
         if len(rows) > 1:
-            # The others are not to suffer for one row.
+            # One wrong row must not spoil the others.
             return [one for row in rows for one in suggested(folded, [row])]
         raise Problem(422, "Rows cannot be learned or predicted", str(error), [{"detail": str(error)}]) from error
     return [
@@ -52,12 +52,12 @@ def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
 
 
 def useful(one: dict[str, Any]) -> float:
-    """Return how much is learned from the tags of a row, by what is suggested for it."""
+    """Return how much the tags of a row would teach, by its suggestions."""
     return usefulness(one["probabilities"], one["tags"])
 
 
 def answered(folded: Folded, row: CheckedRow, one: dict[str, Any], explain: bool) -> dict[str, Any]:
-    """Return what ``POST /v1/predict`` answers for a row."""
+    """Return the answer of ``POST /v1/predict`` for a row."""
     answer = {name: one[name] for name in ("tags", "probabilities", "review")}
     if row.id is not None:
         answer = {"id": row.id, **answer}
@@ -65,7 +65,7 @@ def answered(folded: Folded, row: CheckedRow, one: dict[str, Any], explain: bool
 
 
 def explained(folded: Folded, row: dict[str, Any], one: dict[str, Any]) -> dict[str, list[list[Any]]]:
-    """Return which words and values carried the most likely tags of a row."""
+    """Return the words and values that contribute to the most likely tags of a row."""
     tagger, likely = folded.tagger, list(one["probabilities"])[:N_EXPLAINED]
     if not likely or not hasattr(tagger.model_, "explain"):
         return {}
@@ -100,7 +100,7 @@ def current(folded: Folded, tags: Sequence[str]) -> list[str]:
 
 
 def status(folded: Folded) -> dict[str, Any]:
-    """Return what the model has learned, in numbers."""
+    """Return counts of the learned rows and tags."""
     tagger = folded.tagger
     state = tagger.state if tagger.is_fitted else None
     alarms, drifts = changes_of(tagger)
@@ -117,14 +117,14 @@ def status(folded: Folded) -> dict[str, Any]:
 
 
 def short_status(folded: Folded, waiting: int) -> dict[str, Any]:
-    """Return what listeners are told when something was learned."""
+    """Return the event for listeners after something was learned."""
     tagger = folded.tagger
     rows, tags = (tagger.n_rows_, len(tagger.tags_)) if tagger.is_fitted else (0, 0)
     return {"position": folded.position, "rows": rows, "tags": tags, "waiting": waiting}
 
 
 def quality(folded: Folded) -> dict[str, Any]:
-    """Return how good suggestions are, and what a precision would cost."""
+    """Return the quality of suggestions, and the precision curve."""
     curve: dict[str, Any] = {"confidence": [], "precision": [], "handled": []}
     if folded.tagger.is_fitted:
         found = folded.tagger.precision_curve_
@@ -141,7 +141,7 @@ def quality(folded: Folded) -> dict[str, Any]:
 
 
 def tags(folded: Folded, search: str, limit: int) -> dict[str, Any]:
-    """Return tags, the most frequent first, of those whose name or synonyms have a text."""
+    """Return the tags whose name or synonyms contain a text, the most frequent first."""
     if not folded.tagger.is_fitted:
         return {"tags": [], "position": folded.position}
     details, counts, wanted = folded.tagger.state.details, folded.tagger.tags_, search.casefold().strip()
@@ -178,7 +178,7 @@ def _described(
 
 
 def tag(folded: Folded, name: str) -> dict[str, Any]:
-    """Return a tag with those that come together with it."""
+    """Return a tag and its most frequent companions."""
     if not folded.tagger.is_fitted or name not in folded.tagger.tags_:
         raise Problem(404, "Unknown tag", f"There is no tag {name!r:.80}.")
     state = folded.tagger.state
@@ -195,7 +195,7 @@ def tag(folded: Folded, name: str) -> dict[str, Any]:
 
 
 def changed(folded: Folded, kind: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return what a change of tags touches: how many tags, and the rows that were learned with them."""
+    """Return the effect of a change of tags: the tags, and the rows that were learned with them."""
     touched = list(body["names"] if kind == "rename" else body["tags"])
     counts = folded.tagger.tags_ if folded.tagger.is_fitted else {}
     if kind == "describe":

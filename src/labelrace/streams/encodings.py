@@ -105,7 +105,7 @@ def _found(chunk: bytes, is_first: bool) -> str | None:
 
 
 def find_delimiter(lines: Sequence[str]) -> str:
-    r"""Detect what separates the cells of a table: a comma, unless the header tells that it is a semicolon or a tab.
+    r"""Detect the cell separator of a table: a comma, unless the header shows a semicolon or a tab.
 
     `lines` are the header and the first row, if there is one.
 

@@ -46,7 +46,7 @@ class SparseRowsError(ValueError):
 
 
 def is_sparse(n_rows: int, n_keys: int, n_cells: int) -> bool:
-    """Return whether rows with so many cells in all are sparse by nature: a table would be nearly empty, or too wide.
+    """Return whether rows with `n_cells` cells in all are sparse: a table would be nearly empty, or too wide.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def is_list(kind: Any) -> bool:
 
 
 class CsvFile(TableFile):
-    """A CSV or TSV file with a header. Columns without a name are called ``column 3`` by their place.
+    """A CSV or TSV file with a header. Columns without a name are named ``column 3`` by their position.
 
     Columns of type ``bool`` may hold 1, 0, true and false; if they hold other numbers, these are read.
 
@@ -316,14 +316,14 @@ class ArrowFile(TableFile):
 
 
 def name_columns(header: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the names of all columns, by their place where the header has none, and these names alone.
+    """Return the names of all columns, by their position where the header has none, and these names alone.
 
     Examples
     --------
     >>> name_columns(["size", "", " "])
     (['size', 'column 2', 'column 3'], ['column 2', 'column 3'])
     """
-    names = [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
+    names = [name if name.strip() else f"column {position}" for position, name in enumerate(header, start=1)]
     return names, [new for new, name in zip(names, header, strict=True) if not name.strip()]
 
 

@@ -27,7 +27,7 @@ _PATH = Path("standard input")
 class Reading(NamedTuple):
     """How the files of tables are read, where they do not show it."""
 
-    delimiter: str | None = None  # what separates the cells of CSV
+    delimiter: str | None = None  # cell separator of CSV
     encoding: str | None = None  # that of CSV
     sheet: str | None = None  # the sheet of an Excel file
     on_bad_row: OnBadRow | None = None  # called with the error of each row that cannot be read, which is left out

@@ -1,4 +1,4 @@
-"""The cells of tables as JSON: rows that wait for their tags, and a tagger's first rows, are saved so."""
+"""The cells of tables as JSON, to save pending rows and the first rows of a tagger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# How cells that JSON does not have are written: by the name of their type.
+# Types that JSON does not have, by the name that stands for them.
 _READERS: dict[str, Callable[[Any], Any]] = {
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
@@ -22,7 +22,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return a cell as JSON has it; other types as an object of one entry, from the type to a text."""
+    """Return a cell as a JSON value; other types as an object of one entry, from the type to a text."""
     if cell is None or isinstance(cell, (bool, int, float, str)):
         return cell
     match cell:

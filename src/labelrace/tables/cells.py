@@ -1,7 +1,7 @@
 """The cells of a column as texts, numbers, dates and lists.
 
 A column is a list of Python values with None for missing ones, or an array of floats (NaN if missing), or an array of
-``datetime64``. Whole numbers beyond 2⁵³ are Python's, as floats cannot tell them apart. What a column means is decided
+``datetime64``. Whole numbers beyond 2⁵³ are Python's, as floats cannot tell them apart. The kind of a column is decided
 in `labelrace.tables.column_kinds`.
 """
 
@@ -31,7 +31,7 @@ _NOTHING = frozenset(("", "-", "--", "?", "na", "n/a", "nan", "nat", "none", "nu
 _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 # Types of cells that hold several values.
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
-# Tags as Stack Exchange writes them: ``<oven><bread>``.
+# Tags in the form of Stack Exchange: ``<oven><bread>``.
 _ANGLES = re.compile(r"(?:<[^<>]+>\s*)+")
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 # Texts side by side, as arrays are printed; of such texts Python would make one.
@@ -113,7 +113,7 @@ def as_texts(cells: Cells) -> list[str]:
 def as_numbers(cells: Cells, decimal: str | None = None) -> tuple[FloatArray, list[int]]:
     """Return the cells as numbers, NaN for missing ones, and the rows of cells that are not numbers.
 
-    ``decimal`` is the decimal sign of numbers that do not tell theirs, such as ``1.234``.
+    ``decimal`` is the decimal sign of ambiguous numbers, such as ``1.234``.
     """
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "f":
         return np.where(np.isinf(cells), np.nan, cells), np.flatnonzero(np.isinf(cells)).tolist()
@@ -135,7 +135,7 @@ def _number(cell: Any, decimal: str | None) -> float | None:
             return math.nan
         if text.lower() in _TRUTHS:
             return _TRUTHS[text.lower()]
-        # Most are plain digits with or without a point, which only tell something else where commas are decimal signs.
+        # Most are plain digits with or without a point, which are ambiguous only where commas are decimal signs.
         if decimal == "," or not text.replace(".", "", 1).isdigit():
             text = plain_number(text, decimal) or text
         if not text.isascii() or "_" in text:
@@ -155,8 +155,8 @@ def _number(cell: Any, decimal: str | None) -> float | None:
 def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
     """Return the cells as times, and the rows of cells that are not times.
 
-    ``pattern`` is a format of `datetime.strptime`, or ``"iso"`` for what `datetime.fromisoformat` reads, which is read
-    in any case: it cannot be taken for anything else.
+    ``pattern`` is a format of `datetime.strptime`, or ``"iso"`` for what `datetime.fromisoformat` reads. The latter is
+    always read, as it is unambiguous.
     """
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         return cells, []
@@ -231,7 +231,7 @@ def _list(cell: Any, separator: str | None) -> list[str]:
 
 
 def _python_list(text: str) -> Any:
-    """Read a list as `str` writes it, which is what tables with lists are often saved with; None if it is none."""
+    """Read a list as `str` writes it, as in many saved tables; None if it is none."""
     if _TWO_TEXTS.search(text):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The block of the matrix that is made of one column of a table, depending on its kind.
+"""The block of the matrix that encodes one column of a table, depending on its kind.
 
 A block has a column for each word or value of the batch. `labelrace.tables.vocabulary` decides later which columns of
 the matrix these are.
@@ -39,7 +39,7 @@ _SIDE = 0.5
 _CONTRADICTION = 3
 _LONGEST_NAME = 64
 _MAYBE_SEVERAL = re.compile(rf"[\s{re.escape(''.join(SEPARATORS))}]")
-# In how many rows a word of a long text must have been to get a column, as most of these words occur only once.
+# Number of rows that a word of a long text must occur in to get a column, as most of these words occur once.
 _MIN_ROWS = 3
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -53,13 +53,13 @@ class Moments(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The features that one column of a batch gives."""
+    """The features of one column of a batch."""
 
     matrix: SparseMatrix
     hashes: Hashes
     names: list[str]
     words: list[str] | None = None  # of a text: its matrix has counts of words, to be weighted and scaled to length one
-    min_rows: int = 1  # in how many rows its words must have been to get a column of the matrix
+    min_rows: int = 1  # number of rows that its words must occur in to get a column of the matrix
 
 
 def make_block(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
@@ -167,7 +167,7 @@ def moments_since(start: Moments, end: Moments) -> Moments:
 
 
 def encode_block(column: Column, cells: Cells, encoder: Encoder) -> Block:
-    """Return the block that a user's encoder makes of a column, with rows of length one."""
+    """Return the block of a user's encoder for a column, with rows of length one."""
     if not callable(encoder):
         raise ValueError(
             f"The encoder of the column {column.name!r} must be a callable from a list of texts to an array, got "
@@ -198,7 +198,7 @@ def encode_block(column: Column, cells: Cells, encoder: Encoder) -> Block:
 
 
 def encoder_hashes(name: str, width: int) -> Hashes:
-    """Return the hashes of the numbers that the encoder of a column gives."""
+    """Return the hashes of the outputs of a column's encoder."""
     return hash_names(f"{name}[]", list(map(str, range(width))))
 
 
@@ -217,7 +217,7 @@ def weighted(block: Block, rows: IntArray, rows_before: FloatArray, n_before: fl
 
 
 def _refuse_unknown_separators(column: Column, cells: Cells) -> None:
-    """Refuse texts of a column of lists that may be one value or several: nothing has shown what separates them."""
+    """Refuse texts of a column of lists that may be one value or several, as no separator is known."""
     for cell in cells:
         if isinstance(cell, str) and _MAYBE_SEVERAL.search(cell.strip()) and parse_list(cell) is None:
             raise ValueError(
@@ -234,7 +234,7 @@ def _nested(cells: Cells) -> list[int]:
 
 
 def refuse_contradiction(column: Column, cells: Cells, wrong: list[int]) -> None:
-    """Refuse a column if none of its cells is of the kind that was learned."""
+    """Refuse a column if none of its cells is of the learned kind."""
     if len(wrong) >= _CONTRADICTION and len(wrong) == len(filled(cells)):
         example = as_texts(cells[wrong[0] : wrong[0] + 1])[0]
         raise ValueError(

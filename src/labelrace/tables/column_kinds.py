@@ -16,7 +16,7 @@ from labelrace.tables.cells import COLLECTIONS, Cells, as_dates, as_numbers, as_
 from labelrace.tables.numbers import find_decimal
 from labelrace.tables.text import MAX_CHARACTERS, looks_like_html
 
-# Kinds of columns that are not part of the matrix, and all kinds; `column_blocks` has what becomes of them.
+# Kinds of columns that are not part of the matrix, and all kinds; `column_blocks` encodes them.
 LEFT_OUT = ("identifier", "dropped", "empty")
 KINDS = ("text", "category", "number", "date", "boolean", "list", *LEFT_OUT)
 # The parameters of `labelrace.tables.features.ColumnParameters` that name columns, and the kinds of these columns.
@@ -73,9 +73,9 @@ class Column(NamedTuple):
     is_html: bool = False  # whether a text is HTML, which is stripped
     pattern: str = "iso"  # format of dates: "iso", or one of `datetime.strptime`
     has_time: bool = False  # whether dates have a time of day
-    separator: str | None = None  # what separates the values of a list that is written as text
+    separator: str | None = None  # separator of the values of a list that is written as text
     is_short: bool = False  # whether texts have few words, as titles do
-    width: int = 0  # how many numbers the user's encoder gives for a text; 0 without an encoder
+    width: int = 0  # output size of the user's encoder; 0 without an encoder
     embedding: str = ""  # hash of the embedding model, if the encoder is one; see `labelrace.tables.embedding`
     uses_encoder: bool = True  # False if texts are tagged better without the encoder; see `labelrace.tables.trial`
     decimal: str | None = None  # the decimal sign of numbers that are written as text; None if it is not known yet
@@ -189,7 +189,7 @@ def _number_kind(name: str, numbers: Any, texts: Sequence[str] = ()) -> str:
     n_distinct = len(np.unique(numbers))
     is_unique = n_distinct >= max(2, _UNIQUE * len(numbers))
     if is_whole and _ID_NAME.search(name):
-        # Those that come again and again, such as the number of an agent, tell something.
+        # Repeated ones, such as the number of an agent, are informative.
         return "identifier" if is_unique else "category"
     # Whole numbers that increase or decrease with the rows.
     steps = np.diff(numbers)
@@ -214,7 +214,7 @@ def _text_kind(name: str, texts: list[str]) -> str:
         return "list"
     if n_words >= 3 and (n_distinct > 0.05 * n or n < _ENOUGH):
         return "text"
-    # Of few rows that are all different, the name may tell: five subjects are texts, five cities are not.
+    # For few rows that are all different, the name decides: five subjects are texts, five cities are not.
     are_different = n_distinct > 0.5 * n if n >= _ENOUGH else n_distinct == n
     if are_different and (n_words >= (1.5 if n >= _ENOUGH else 2) or (n < _ENOUGH and _TEXT_NAME.search(name))):
         return "text"

@@ -25,13 +25,13 @@ from labelrace.typing import Array
 Singles = npt.NDArray[np.float32]
 
 FILES = ("model.onnx", "tokenizer.json")
-"""What the folder of an embedding model holds."""
+"""The files of an embedding model's folder."""
 
 # Tokens from which on a text is cut off: most models have learned no longer ones.
 _MAX_TOKENS = 256
 # Texts that are computed at once, and the most bytes of texts that are remembered.
 _BATCH, _CACHE_BYTES = 64, 1 << 25
-# The inputs that a model may ask for, and which part of a tokenized text each of them is.
+# The inputs that a model may have, and the part of a tokenized text for each.
 _INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 _EXTRA = "Embeddings need onnxruntime and tokenizers: pip install 'labelrace[embed]'."
 
@@ -46,7 +46,7 @@ class Embedding:
         self._inputs = [one.name for one in self._session.get_inputs()]
         if unknown := [name for name in self._inputs if name not in _INPUTS]:
             raise ValueError(
-                f"{Path(folder, FILES[0])} must ask for no other inputs than {', '.join(_INPUTS)}, got {unknown[0]!r}: "
+                f"{Path(folder, FILES[0])} must have no other inputs than {', '.join(_INPUTS)}, got {unknown[0]!r}: "
                 "export the model as one for sentence embeddings (feature extraction)."
             )
         self._known: OrderedDict[bytes, Singles] = OrderedDict()
@@ -54,7 +54,7 @@ class Embedding:
     def __call__(self, texts: list[str]) -> Array:
         """Return a row for each text."""
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        # A snapshot of what is known, as other threads may forget some of it meanwhile.
+        # A snapshot, as other threads may remove rows meanwhile.
         found = {key: self._known.get(key) for key in keys}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if found[key] is None}
         computed = dict(zip(missing, self._compute(list(missing.values())), strict=True))
@@ -129,7 +129,7 @@ def _open(folder: str) -> tuple[Any, Any]:
 
 
 def digest_of(folder: str | os.PathLike[str]) -> str:
-    """Compute the hash of a model and its tokenizer, by which they are known again.
+    """Compute the hash of a model and its tokenizer, which identifies them.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def digest_of(folder: str | os.PathLike[str]) -> str:
 
 
 def open_folder(folder: str | os.PathLike[str]) -> Embedding:
-    """Return the encoder of a folder; it is shared by all who ask for the same files."""
+    """Return the encoder of a folder; callers with the same files share it."""
     return _shared(os.fspath(folder), digest_of(folder))
 
 
@@ -163,16 +163,16 @@ def check_folders(digests: Mapping[str, str], folders: Mapping[str, str], given:
     Parameters
     ----------
     digests : dict from column to hash
-        Of the models that were learned with.
+        Of the models that the tagger has learned with.
     folders : dict from column to path
-        Where they were.
+        Their folders at that time.
     given : dict from column to path
-        Where the user says that they are.
+        Their folders now, as given by the user.
 
     Raises
     ------
     ModelFileError
-        If a model is not there, or is another one.
+        If a model is missing, or is another one.
     """
     if unknown := [column for column in given if column not in folders]:
         raise ModelFileError(

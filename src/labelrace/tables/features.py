@@ -51,8 +51,8 @@ class FeatureState(NamedTuple):
     """Everything that was learned about the columns of a table."""
 
     columns: tuple[Column, ...]  # the kind of each column, in the order of the first table
-    moments: dict[str, Moments]  # those of the columns of numbers, by name
-    vocabulary: Vocabulary  # the columns of the matrix that words and values have
+    moments: dict[str, Moments]  # the moments of the columns of numbers, by name
+    vocabulary: Vocabulary  # the columns of words and values in the matrix
 
 
 class Rows(NamedTuple):
@@ -69,9 +69,9 @@ class Rows(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What a further table changes."""
+    """The result of learning a further table."""
 
-    state: FeatureState  # what is known after it
+    state: FeatureState  # the state after it
     matrix: SparseMatrix
     texts: tuple[TextWords, ...]
     reused: IntArray  # columns that were taken from other words
@@ -79,7 +79,7 @@ class Update(NamedTuple):
 
 
 def since(start: FeatureState, end: FeatureState) -> FeatureState:
-    """Return what was learned since a start, as a state that holds differences of counts."""
+    """Return the state with the counts since a start."""
     moments = {
         name: moments_since(start.moments.get(name, Moments()), moments) for name, moments in end.moments.items()
     }
@@ -102,7 +102,7 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
         elif column.kind not in ("empty", before.kind):
             raise MergeError(
                 f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
-                "other; say what it is (text=, category=, …), or let both start from one model."
+                "other; give its kind (text=, category=, …), or let both start from one model."
             )
         else:
             separator, decimal = before.separator or column.separator, before.decimal or column.decimal
@@ -116,14 +116,14 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
 
 
 class ColumnParameters(DeclaredParameters):
-    """What can be said of the columns of a table: parameters of `TableFeatures` and of the tagger.
+    """Parameters for the columns of a table, of `TableFeatures` and of the tagger.
 
     Parameters
     ----------
     text, category, number, date, id, drop : str or list of str, default=None
         Columns of these kinds, instead of the detected ones; ``id`` and ``drop`` are left out.
     min_rows : int, default=None
-        In how many rows a word must have been to be learned; a larger number takes less memory. By default 3 for words
+        Number of rows that a word must occur in to be learned; a larger one takes less memory. By default 3 for words
         of long texts, and 1 for words of short texts, such as titles, and for values of categories and lists.
     max_features : int, default=262144
         Maximum number of words and values, each a column of the matrix; those that have not been seen for long are
@@ -319,7 +319,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         return opened[folders[name]]
 
     def _with_encoder(self, column: Column, block: Block) -> Column:
-        """Note what the encoder of a column has given."""
+        """Note the output size and the model of a column's encoder."""
         digest = getattr(self._encoder(column.name), "digest", "")
         return column._replace(width=block.matrix.shape[1], embedding=digest)
 
@@ -396,7 +396,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
 
     @property
     def state(self) -> FeatureState:
-        """Everything that was learned, as a value."""
+        """The learned state, as a value."""
         if "_state" not in self.__dict__:
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
@@ -463,7 +463,7 @@ def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
 
 
 def _known_words(blocks: list[Block], known: Vocabulary, n_rows: int) -> SparseMatrix:
-    """Assemble the blocks with the words that a vocabulary knows."""
+    """Assemble the blocks with the words of a vocabulary."""
     hashes = np.concatenate([np.zeros(0, np.uint64), *(block.hashes for block in blocks)])
     return _assemble(blocks, known, vocabulary.find(known, hashes), None, n_rows)
 

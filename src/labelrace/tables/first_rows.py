@@ -1,8 +1,8 @@
-"""The first rows of a tagger: kept until there are enough of them to tell what the columns are.
+"""The first rows of a tagger: kept until there are enough of them to detect the kinds of the columns.
 
 A tagger that learns row by row has seen a single cell of each column after the first one. So it keeps its first rows,
-at most 100, and looks at all of them with each further batch. Where they show that a column is something else, the rows
-are learned anew. A first batch of 100 rows decides at once, and nothing is kept.
+at most 100, and detects the kinds from all of them with each further batch. If a kind changes, the rows are learned
+again. A first batch of 100 rows decides at once, and nothing is kept.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ class FirstRows(NamedTuple):
 
 
 def keep(before: TaggerState | None, table: Table, tags: TagSets, n_learned: int) -> FirstRows | None:
-    """Return the rows to be kept after a batch; None from the time on when there were enough."""
+    """Return the rows to keep after a batch; None once there were enough."""
     kept = FirstRows() if before is None else _kept(before)
     return kept and kept.plus(table, tags, n_learned) if kept is not None else None
 
 
 def _kept(state: TaggerState) -> FirstRows | None:
-    """Return the rows that are kept, if the tagger has learned these and no others."""
+    """Return the rows kept, if the tagger has learned these and no others."""
     first = state.first
     return first if first is not None and first.n_learned == state.n_rows else None
 
 
 def revise(tagger: Any, known: Known, table: Table) -> Known:
-    """Return what is known after the kinds of the columns were detected again, from the rows kept and a further batch.
+    """Return the tagger's value with kinds that are detected again, from the rows kept and a further batch.
 
-    It is the same, unless a kind is another one: then the rows are learned anew.
+    It is the same, unless a kind has changed: then the rows are learned again.
     """
     kept = _kept(known.state)
     if kept is None or not table.n_rows:
@@ -77,7 +77,7 @@ def revise(tagger: Any, known: Known, table: Table) -> Known:
 
 
 def _are_alike(known: FeatureState, detected: FeatureState) -> bool:
-    """Return whether the cells would be read in the same way; what is learned later of a column may differ."""
+    """Return whether two kinds read cells in the same way; signs that are found later may differ."""
     pairs = {column.name: column for column in known.columns}
     return all(_is_like(pairs.get(column.name), column) for column in detected.columns)
 
@@ -100,7 +100,7 @@ def _is_like(one: Column | None, other: Column) -> bool:
 
 
 def pack(first: FirstRows | None) -> Any:
-    """Return rows that are kept as JSON."""
+    """Return the rows kept as JSON."""
     if first is None:
         return None
     columns = {
@@ -125,16 +125,16 @@ def _plain(cell: Any) -> Any:
 
 
 def unpack(content: Any) -> FirstRows | None:
-    """Read rows that were kept; raise ValueError if they cannot be such."""
+    """Read the rows kept; raise ValueError if they are invalid."""
     if content is None:
         return None
     tags = tuple(None if row is None else set(map(str, row)) for row in content["tags"])
     columns = {str(name): _cells(kind, cells) for name, (kind, cells) in content["columns"].items()}
     n_learned = content["n_learned"]
     if len(tags) >= N_FIRST or any(len(cells) != len(tags) for cells in columns.values()):
-        raise ValueError("its first rows are not of one length")
+        raise ValueError("its first rows have columns of different lengths, or are too many")
     if not isinstance(n_learned, int) or not 0 <= n_learned <= len(tags):
-        raise ValueError("its first rows are not counted as they should be")
+        raise ValueError("n_learned of its first rows must be between 0 and their number")
     return FirstRows(Table(columns, len(tags), bool(content["has_names"])), tags, n_learned)
 
 

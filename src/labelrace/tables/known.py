@@ -1,4 +1,4 @@
-"""Everything a tagger knows, as one value, `Known`: it suggests and explains tags, and renames and merges them."""
+"""Everything a tagger has learned, as one value, `Known`; it suggests, explains, renames and merges tags."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Found = TypeVar("Found")
 
 # Number of tags to explain if none is predicted.
 _EXPLAINED = 3
-# Where a tag's name is found, as explanations say it.
-_PLACES = ("its name, in a short text", "its name, in a long text", "its description")
-# What is known of most tags: one object, as it is quicker to tell that nothing has changed.
+# The sources of a tag's name, as explanations call them.
+_SOURCES = ("its name, in a short text", "its name, in a long text", "its description")
+# The details of most tags: one object, as an unchanged one is found faster.
 _NO_DETAILS = TagDetails()
-# The aim of a model that names none.
+# The aim of a model without one.
 _AIM = "cardinality"
 
 
@@ -47,14 +47,14 @@ ANY = Wanted()
 
 
 class Suggestion(NamedTuple):
-    """What is suggested for a row."""
+    """The suggested tags of a row."""
 
     tags: dict[str, float]  # with their probabilities, most likely first
     review: bool  # whether a person should look at it, as no tag is sure enough
 
 
 class Ranked(NamedTuple):
-    """What is suggested for a row, and what else is likely."""
+    """The suggested tags of a row, and its most likely ones."""
 
     tags: dict[str, float]  # as those of `Suggestion`
     review: bool
@@ -79,7 +79,7 @@ class Known:
 
     @cached_property
     def tags(self) -> dict[str, TagDetails]:
-        """All tags, and what is known of them; old names of a tag are synonyms."""
+        """All tags and their details; old names of a tag are synonyms."""
         tags = {tag: self.state.details.get(tag, _NO_DETAILS) for tag in self.state.counts}
         for old, tag in self.state.names.aliases.items():
             if tag in tags:
@@ -93,22 +93,22 @@ class Known:
 
     @cached_property
     def names(self) -> NameIndexes:
-        """The index of what tags are called."""
+        """The index of the names of tags."""
         return (self.indexed or NameIndexes()).extended(self.tags)
 
     @cached_property
     def tag_rows(self) -> FloatArray:
-        """Rows that each tag was in."""
+        """The number of rows of each tag."""
         return np.array([counts.rows for counts in self.state.counts.values()], dtype=float)
 
     @cached_property
     def rule(self) -> Rule:
-        """How label sets are chosen by scores with names."""
+        """The decision rule for scores with names."""
         return suggestions.rule(self.state.suggestions, self._aim)
 
     @cached_property
     def surplus(self) -> FloatArray:
-        """How far the confidence in each tag is moved."""
+        """The shift of the log odds of each tag."""
         return suggestions.surplus_of(self.state.suggestions, tuple(self.tags))
 
     @property
@@ -122,7 +122,7 @@ class Known:
         return [tags if known else set() for tags, known in zip(self._own(rows), self._is_known(rows), strict=True)]
 
     def suggest(self, rows: Rows, wanted: Wanted = ANY) -> list[Suggestion]:
-        """Suggest tags with their probabilities; a row without any is for a person to look at."""
+        """Suggest tags with their probabilities; a row without any is for review."""
         return [Suggestion(one.tags, one.review) for one in self.ranked(rows, wanted)]
 
     def predict_top(self, rows: Rows, k: int) -> list[list[tuple[str, float]]]:
@@ -174,11 +174,11 @@ class Known:
 
     @property
     def _chooses_with_names(self) -> bool:
-        """Whether label sets are those with names: once rows have shown how to choose them, and that they help."""
+        """Whether label sets are chosen with names: once rows have shown the rule, and that names help."""
         return bool(self.state.suggestions.scores.rows) and self.state.suggestions.uses_names
 
     def _is_known(self, rows: Rows) -> BoolArray:
-        """Tell of each row whether a word of its texts has been seen before; without words, whether anything has."""
+        """Return whether a word of the texts of each row is known; for rows without words, whether any value is."""
         is_filled: BoolArray = np.diff(rows.matrix.indptr) > 0
         features = self.state.features
         if not rows.texts or uses_encoders(features):
@@ -217,15 +217,15 @@ class Known:
         return found, suggestions.probabilities(known, self.rule, found)
 
     def _likely_of(self, rows: Rows) -> Candidates:
-        """Return the most likely tags of rows; those of the last rows are kept, as rows are observed and tested."""
+        """Return the most likely tags of rows; those of the last rows are cached, as rows are observed and tested."""
         return self._once("last_likely", rows, lambda: self._likely(rows.matrix))
 
     def _matches(self, rows: Rows) -> Matches:
-        """Return the names of tags in the texts of rows; those of the last rows are kept."""
+        """Return the names of tags in the texts of rows; those of the last rows are cached."""
         return self._once("last_matches", rows, lambda: self.names.find(rows.texts))
 
     def _once(self, name: str, rows: Rows, find: Callable[[], Found]) -> Found:
-        """Return what is found in rows, and find it anew only for other rows than the last ones."""
+        """Return the result of `find`, which is called only for other rows than the last ones."""
         last: tuple[Rows, Found] | None = vars(self).get(name)
         if last is None or last[0] is not rows:
             last = vars(self)[name] = rows, find()
@@ -251,7 +251,7 @@ class Known:
         return np.array([-1 if tag in names.retired else self.numbers.get(tag, -1) for tag in tags], dtype=np.intp)
 
     def observe(self, rows: Rows, true: Sequence[set[str]]) -> TaggerState:
-        """Return the state after it was seen how some rows are predicted, which are not learned yet."""
+        """Return the state after the predictions of some rows were recorded, which are not learned yet."""
         some = suggestions.monitored(len(true)).tolist()
         rows, known = rows.take(some), [true[row] for row in some]
         own = self._own(rows)
@@ -294,14 +294,14 @@ class Known:
         return explained
 
     def _explain_by_name(self, row: Rows, tag: str) -> list[tuple[str, float]]:
-        """Return what a tag's name contributes, by where it is found."""
+        """Return the contribution of a tag's name, by its source."""
         if not self.state.suggestions.uses_names:
             return []
         matches = self.names.find(row.texts)
         its = matches.tags == self.numbers[tag]
         of_tag = Matches(matches.rows[its], matches.tags[its], matches.found[its])
         amounts = suggestions.added_by_names(self.state.suggestions, self._likely(row.matrix), of_tag, self.tag_rows)
-        return [(place, amount) for place, amount in zip(_PLACES, amounts.tolist(), strict=True) if amount]
+        return [(source, amount) for source, amount in zip(_SOURCES, amounts.tolist(), strict=True) if amount]
 
     # --- With encoders and without ------------------------------------------------------------------------------------
 
@@ -316,7 +316,7 @@ class Known:
         return replace(self, state=self.state._replace(features=learned), features=features)
 
     def second(self) -> Known:
-        """Return what is known with the second model in the place of the first one, and the reverse."""
+        """Return the same with the two models swapped."""
         assert self.trial is not None
         trial = self.trial._replace(
             model=self.model, suggestions=self.state.suggestions, difference=-self.trial.difference
@@ -326,7 +326,7 @@ class Known:
         return swapped.reading_encoders(not uses_encoders(self.state.features))
 
     def decided(self, is_last: bool = True) -> Known:
-        """Let the better one of two models predict; at last drop the other one."""
+        """Let the better of two models predict; at the end drop the other one."""
         if self.trial is None:
             return self
         better = self.second() if self.trial.difference > 0.0 else self

@@ -1,14 +1,14 @@
-"""The rows that a tagger has learned, as a value: so that a row that comes again is noticed.
+"""The rows that a tagger has learned, as a value, to find rows that come again.
 
 A row is remembered by 64 bits of a hash of what identifies it, and by 64 bits of a hash of its tags: 16 bytes. The last
 2²⁰ rows are remembered, in sorted runs, the older before the newer. A batch is a run. Neighbouring runs of similar
-size become one, up to 2¹⁶ rows, so there are few to look into. When there are too many rows, the oldest run is
+size become one, up to 2¹⁶ rows, so there are few to search. When there are too many rows, the oldest run is
 forgotten.
 
-What identifies a row: its identifier and its texts, if the table has both; otherwise all its cells. An identifier alone
+A row is identified by its identifier and its texts, if the table has both; otherwise all its cells. An identifier alone
 is not enough: row numbers begin again in the next file, and a customer may write twice. With the texts, a changed
-status or date does not make a row another one. A row without its identifier is told by all its cells, if the table has
-texts. Rows of tables with neither are never known: many are alike.
+status or date does not make a row another one. A row without its identifier is identified by all its cells, if the
+table has texts. Rows of tables with neither are never known: many are alike.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labelrace.typing import BoolArray
 
 Hashes = npt.NDArray[np.uint64]
 
-# Kinds of columns of which a table must have one, so that rows can be told apart.
+# Kinds of columns of which a table must have one, so that rows can be distinguished.
 _TELLING = {"identifier", "text"}
 MAX_ROWS = 2**20
 MAX_RUN = 2**16
@@ -60,7 +60,7 @@ class KnownRows(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that are remembered; one whose tags were corrected may count twice."""
+        """Number of stored rows; one whose tags were corrected may count twice."""
         return sum(len(run.keys) for run in self.runs)
 
     def find(self, keys: Hashes) -> tuple[BoolArray, Hashes]:
@@ -68,10 +68,10 @@ class KnownRows(NamedTuple):
         is_known, tags = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.uint64)
         # The newer runs last, as their tags count.
         for run in self.runs:
-            places = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
-            is_here = run.keys[places] == keys
+            indices = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
+            is_here = run.keys[indices] == keys
             is_known |= is_here
-            tags = np.where(is_here, run.tags[places], tags)
+            tags = np.where(is_here, run.tags[indices], tags)
         return is_known, tags
 
     def plus(self, keys: Hashes, tags: Hashes) -> KnownRows:
@@ -88,7 +88,7 @@ class KnownRows(NamedTuple):
         parts = []
         for run in self.runs:
             was_known, tags = before.find(run.keys)
-            # Of a row that was corrected, what a newer run has counts.
+            # Of a corrected row, the newest tags count.
             is_new = (~was_known | (tags != run.tags)) & (self.find(run.keys)[1] == run.tags)
             parts.append(Run(run.keys[is_new], run.tags[is_new]))
         return KnownRows()._followed_by(parts)
@@ -101,8 +101,8 @@ class KnownRows(NamedTuple):
             return self
         runs = []
         for run in self.runs:
-            places = np.minimum(np.searchsorted(old, run.tags), len(old) - 1)
-            runs.append(run._replace(tags=np.where(old[places] == run.tags, new[places], run.tags)))
+            indices = np.minimum(np.searchsorted(old, run.tags), len(old) - 1)
+            runs.append(run._replace(tags=np.where(old[indices] == run.tags, new[indices], run.tags)))
         return KnownRows(tuple(runs))
 
     def _followed_by(self, runs: Iterable[Run]) -> KnownRows:
@@ -121,9 +121,9 @@ class KnownRows(NamedTuple):
 
 
 class Met(NamedTuple):
-    """What is known of the rows of a batch that have tags."""
+    """The comparison of the tagged rows of a batch with the known ones."""
 
-    rows: KnownRows  # what is known after the batch
+    rows: KnownRows  # the known rows after the batch
     is_known: BoolArray  # learned before with the same tags
     is_correction: BoolArray  # learned before with other tags
 
@@ -139,7 +139,7 @@ class Met(NamedTuple):
 def meet(
     known: KnownRows, columns: Sequence[Column], table: Table, rows: Sequence[int], tags: Sequence[set[str]]
 ) -> Met:
-    """Look up rows of a table, and remember them; ``columns`` are what its columns are, ``tags`` those of the rows."""
+    """Look up rows of a table, and store them; ``columns`` are the kinds of its columns, ``tags`` those of the rows."""
     keys, hashes = row_keys(columns, table)[list(rows)], hash_tags(tags)
     is_known, before = known.find(keys)
     # Within the batch, the row before with the same key counts.
@@ -147,7 +147,7 @@ def meet(
     is_again = np.append(False, keys[order][1:] == keys[order][:-1])
     is_known[order] |= is_again
     before[order] = np.where(is_again, np.roll(hashes[order], 1), before[order])
-    # Rows that cannot be told from others are never known.
+    # Rows that cannot be distinguished are never known.
     is_known &= keys != 0
     is_same = is_known & (before == hashes)
     taken = ~is_same & (keys != 0)
@@ -155,15 +155,15 @@ def meet(
 
 
 def all_new(known: KnownRows, n_rows: int) -> Met:
-    """Take all rows for new ones, and remember none."""
+    """Treat all rows as new, and store none."""
     nothing = np.zeros(n_rows, dtype=bool)
     return Met(known, nothing, nothing)
 
 
 def row_keys(columns: Sequence[Column], table: Table) -> Hashes:
-    """Hash what identifies the rows of a table; 0 for rows that cannot be told from others.
+    """Hash the identifying cells of the rows of a table; 0 for rows that cannot be distinguished.
 
-    Missing columns and empty cells count nothing, and so does the order of columns.
+    Missing columns, empty cells and the order of columns do not count.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def row_keys(columns: Sequence[Column], table: Table) -> Hashes:
     if not kinds & _TELLING:
         return names
     keys, is_named = names + texts, names != 0
-    # Rows are told by all cells in tables without identifiers or without texts, and where the identifier is missing.
+    # All cells identify rows in tables without identifiers or without texts, and where the identifier is missing.
     needs_all = ~is_named if kinds >= _TELLING else np.ones(table.n_rows, dtype=bool)
     if needs_all.any():
         keys[needs_all] += _sum_of_hashes(columns, table, kinds - _TELLING - {"dropped"})[needs_all]
@@ -211,7 +211,7 @@ def hash_tags(sets: Iterable[Iterable[str]]) -> Hashes:
 
 
 def pack(known: KnownRows) -> dict[str, Hashes]:
-    """Return the rows as arrays, one after the other, and how many each run has."""
+    """Return the rows as arrays, one run after the other, and the lengths of the runs."""
     runs = known.runs or (Run(np.zeros(0, np.uint64), np.zeros(0, np.uint64)),)
     lengths = np.array([len(run.keys) for run in known.runs], dtype=np.uint64)
     keys, tags = (np.concatenate(parts) for parts in zip(*runs, strict=True))
@@ -222,10 +222,10 @@ def unpack(keys: Hashes, tags: Hashes, lengths: Hashes) -> KnownRows:
     """Read rows from arrays; damaged ones are refused."""
     arrays = (keys, tags, lengths)
     if any(array.dtype != np.uint64 or array.ndim != 1 for array in arrays) or len(keys) != len(tags):
-        raise ValueError("its known rows are not as they should be")
+        raise ValueError("its known rows must be arrays of whole numbers, with as many tags as keys")
     sizes = lengths.tolist()
     if sum(sizes) != len(keys) or len(keys) > MAX_ROWS or not all(0 < size <= MAX_RUN for size in sizes):
-        raise ValueError("its known rows are not as many as they should be")
+        raise ValueError("the lengths of its known rows do not add up to their number, or exceed the largest one")
     ends = np.cumsum(sizes, dtype=np.intp)[:-1]
     runs = tuple(map(Run, np.split(keys, ends), np.split(tags, ends))) if sizes else ()
     if any((run.keys[1:] <= run.keys[:-1]).any() for run in runs):

@@ -1,15 +1,14 @@
-"""How a tagger learns a batch: its rows are read, met again, tested, and learned.
+"""How a tagger learns a batch: its rows are read, compared with known ones, tested, and learned.
 
-What is known is a value (`labelrace.tables.known.Known`): a batch makes a new one, which the tagger assigns when
+Everything learned is a value (`labelrace.tables.known.Known`): a batch makes a new one, which the tagger assigns when
 nothing can fail any more.
 
-1. The kinds of the columns are looked at again as long as few rows are known (`labelrace.tables.first_rows`).
-   The first 2,000 rows of a tagger are learned 100 at a time: so most of them are tested, and it is known from a small
-   table, too, how names count and how far suggestions can be trusted. The steps below are done for each part.
+1. The kinds of the columns are detected again as long as few rows are known (`labelrace.tables.first_rows`).
+   The first 2,000 rows of a tagger are learned 100 at a time: so most of them are tested, and even a small table
+   shows how names count and how far suggestions can be trusted. The steps below are done for each part.
 2. The table becomes a matrix, in which new words get columns (`labelrace.tables.features`).
 3. Rows that were learned before with the same tags are left out (`labelrace.tables.known_rows`).
-4. What is known so far predicts the rows that are new: that tells how names count, and how far suggestions can be
-   trusted.
+4. New rows are predicted before they are learned: that shows how names count, and how far suggestions can be trusted.
 5. A copy of the model learns the rows; so does a second one while encoders are on trial (`labelrace.tables.trial`).
 """
 
@@ -35,14 +34,14 @@ if TYPE_CHECKING:
     from labelrace.tables.tagger import Tagger
 
 
-# So many rows of a tagger are learned in parts of so many.
+# The first rows of a tagger are learned in parts: the number of these rows, and that of a part.
 _FIRST, _PART = 2000, 100
 
 
 class Lesson(NamedTuple):
-    """What a batch has led to."""
+    """The result of learning a batch."""
 
-    known: Known | None  # what is known after it
+    known: Known | None  # the value after it
     predicted: list[set[str]]  # what was predicted for its rows; empty sets if nothing was
     rows: list[int]  # the numbers of its rows that have tags
     met: Met | None  # which of these are new, known or corrected; None if there was nothing to learn
@@ -61,9 +60,9 @@ def learn(
     Parameters
     ----------
     tagger : Tagger
-        Its parameters count, not what it knows.
+        Only its parameters are used.
     known : Known
-        What is known before the batch; None before the first one.
+        The value before the batch; None before the first one.
     table, tags, separator
         As `Tagger.tagged_batches` yields them.
     test_with : Wanted, default=None
@@ -76,7 +75,7 @@ def learn(
     if known is not None:
         known = first_rows.revise(tagger, known, table)
     else:
-        # All rows tell the kinds of the columns, not only those of the first part.
+        # All rows decide on the kinds of the columns, not only those of the first part.
         detected = tagger.new_features().detect_columns(table)
     lessons = list[Lesson]()
     for start, end in _parts(known.state.n_rows if known else 0, table.n_rows):
@@ -88,14 +87,14 @@ def learn(
 
 
 def _parts(n_known: int, n_rows: int) -> list[tuple[int, int]]:
-    """Cut a batch into what is learned at once."""
+    """Split a batch into the parts that are learned at once."""
     n_first = min(n_rows, max(0, _FIRST - n_known))
     cuts = [*range(0, n_first, _PART), *([n_first] if n_first < n_rows else []), n_rows]
     return list(pairwise(cuts))
 
 
 def _joined(lessons: Sequence[Lesson]) -> Lesson:
-    """Return what the parts of a batch have led to."""
+    """Join the results of the parts of a batch."""
     met = [lesson.met for lesson in lessons if lesson.met is not None]
     return Lesson(
         lessons[-1].known,
@@ -118,7 +117,7 @@ def _learn_part(
     test_with: Wanted | None,
     detected: FeatureState | None,
 ) -> Lesson:
-    """Learn rows that are read at once; ``detected`` are the kinds of the columns, if nothing is known."""
+    """Learn rows that are read at once; ``detected`` are the kinds of the columns, if nothing was learned before."""
     predicted = [set[str]() for _ in tags]
     if known is None and not any(tags):
         return Lesson(None, predicted, [], None)
@@ -133,7 +132,7 @@ def _learn_part(
         met = known_rows.meet(state.known_rows, update.state.columns, table, *given)
     to_learn, to_test = met.to_learn(*given), met.to_test(*given)
     rows = None
-    # What has learned nothing, as an emptied tagger, is not tested: its errors tell nothing.
+    # A model that has learned nothing, as in an emptied tagger, is not tested: its errors mean nothing.
     if known is not None and known.state.n_rows and (test_with is not None or to_learn[0]):
         rows = Rows(update.as_before(), update.texts)
         state, predicted = _tested(known, rows, to_test, test_with, predicted)
@@ -153,7 +152,7 @@ def _tested(
     wanted: Wanted | None,
     predicted: list[set[str]],
 ) -> tuple[TaggerState, list[set[str]]]:
-    """Return the state after rows were looked at before they are learned, and their predictions if these are wanted."""
+    """Return the state after rows were tested before they are learned, and their predictions if wanted."""
     new, truth = to_test
     seen = rows._replace(matrix=trial.seen_by(known, rows.matrix))
     state = known.observe(seen.take(new), truth) if new else known.state
@@ -179,7 +178,7 @@ def _learned(
     rows: Rows | None,
     to_learn: tuple[list[int], list[set[str]]],
 ) -> Known:
-    """Let a copy of the model learn rows: what it has learned is a value, so the model itself stays as it is."""
+    """Let a copy of the model learn rows; the model itself does not change."""
     tagged, truth = to_learn
     model = copy.copy(known.model) if known else tagger.new_model()
     if len(update.reused):

@@ -1,4 +1,4 @@
-"""What taggers know, merged: words and tags by name, and the models by the words' new columns."""
+"""Merging of taggers: words and tags by name, and the models by the words' new columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def merge(known: Known, other: Known) -> Known:
     elif uses_encoders(known.state.features) != uses_encoders(other.state.features):
         other = other.second()
     if not known.state.n_rows or not other.state.n_rows:
-        # A model that has learned nothing has nothing to add; what is known of tags is kept.
+        # A model that has learned nothing has nothing to add; the details of tags are kept.
         one, two = (known, other) if known.state.n_rows else (other, known)
         return replace(one, state=one.state.add_tags({**two.state.details, **one.state.details}))
     state, columns = merge_states(known.state, other.state)
@@ -67,7 +67,7 @@ def _merge_models(model: Any, other: Any, columns: IntArray) -> Any:
 
 
 def emptied(known: Known) -> Known:
-    """Return what knows the columns, words and tags, and has learned nothing."""
+    """Return a value with the same columns, words and tags that has learned nothing."""
     known = known.decided()
     state, fitted = known.state, known.model.fitted
     words = state.features.vocabulary
@@ -116,7 +116,7 @@ def model_columns(columns: IntArray, n_features: int) -> IntArray:
 
 
 def since(before: TaggerState, after: TaggerState) -> TaggerState:
-    """Return what was learned between two states, as differences of counts."""
+    """Return the differences of counts between two states."""
     return after.counted_since(before)._replace(
         features=features.since(before.features, after.features),
         starts=after.starts - before.starts,
@@ -153,7 +153,7 @@ def as_one_batch(tagger: Any, X: Any, y: Any = None) -> tuple[Table, TagSets]:
 
 
 def hash_rows(matrix: SparseMatrix, tags: Sequence[set[str]]) -> str:
-    """Return a hash of rows and their tags, by which it is noticed that two taggers have learned the same ones."""
+    """Return a hash of rows and their tags, to detect that two taggers have learned the same ones."""
     total = hashlib.sha256(repr([sorted(one) for one in tags]).encode("utf-8", "surrogatepass"))
     for part in (matrix.data, matrix.indices, matrix.indptr):
         total.update(np.ascontiguousarray(part).tobytes())

@@ -1,7 +1,7 @@
-"""What tags are called: rows whose texts hold all the words of a tag's name.
+"""Matches of tag names: rows whose texts contain all the words of a tag's name.
 
-A tag of a row is often written in the row. Of each tag, its name and its synonyms are looked for in the short texts of
-a row, such as titles, and in the long ones; and it is computed how much of the tag's description a row's texts hold.
+A tag of a row is often written in the row. The name and the synonyms of each tag are searched in the short texts of a
+row, such as titles, and in the long ones; and the share of its description that the row's texts contain is computed.
 Words are compared by their first letters, so that a plural is the same word. An index leads from words to the names
 that have them; no row is compared with all tags.
 """
@@ -25,9 +25,9 @@ N_KINDS = 3
 
 # Letters of a word that count, and the shortest word whose final s does not.
 _LETTERS, _PLURAL = 6, 4
-# Most words of a name, and the least share of a description's words that says something.
+# Most words of a name, and the least share of a description's words that counts.
 _LONGEST, _LEAST_SHARE = 6, 0.25
-# Most indexes one after the other, and up to how many tags there is one: it is made anew in half a millisecond.
+# Most indexes one after the other, and up to how many tags there is one: it is made again in half a millisecond.
 _MAX_INDEXES, _FEW_TAGS = 8, 256
 
 
@@ -45,7 +45,7 @@ class TextWords(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Pairs of a row and a tag whose name is in the row's texts, in order, and how far it is found in each place."""
+    """Pairs of a row and a tag whose name is in the row's texts, in order, and how far it is found in each source."""
 
     rows: IntArray
     tags: IntArray
@@ -112,10 +112,10 @@ class NameIndex:
     def find(self, texts: Sequence[TextWords]) -> Matches:
         """Find the names of tags in texts, whose words are stems."""
         n_words = max(1, len(self._numbers))
-        places = [self._words(texts, is_short=is_short) for is_short in (True, False)]
-        pairs = [self._names.find(keys, n_words) for keys in places]
+        sources = [self._words(texts, is_short=is_short) for is_short in (True, False)]
+        pairs = [self._names.find(keys, n_words) for keys in sources]
         found: list[tuple[IntArray, FloatArray | float]] = [(rows * self._n_tags + tags, 1.0) for rows, tags in pairs]
-        found.append(self._described(places, n_words))
+        found.append(self._described(sources, n_words))
         keys = np.unique(np.concatenate([one for one, _ in found]))
         table = np.zeros((len(keys), N_KINDS))
         for kind, (one, share) in enumerate(found):
@@ -134,14 +134,14 @@ class NameIndex:
             keys.append((entry_rows(text.counts) * n_words + words)[words >= 0])
         return np.unique(np.concatenate(keys))
 
-    def _described(self, places: Sequence[IntArray], n_words: int) -> tuple[IntArray, FloatArray]:
+    def _described(self, sources: Sequence[IntArray], n_words: int) -> tuple[IntArray, FloatArray]:
         """Return pairs of rows and tags, as ``row * n_tags + tag``, and the share of a description that a row has."""
         if not self._descriptions:
             return np.zeros(0, np.int64), np.zeros(0)
         tags = np.repeat([tag for tag, _ in self._descriptions], [len(words) for _, words in self._descriptions])
         words = np.concatenate([words for _, words in self._descriptions]).astype(np.int64)
         order = np.argsort(words, kind="stable")
-        pairs = _joined(np.union1d(*places), n_words, words[order], tags[order])
+        pairs = _joined(np.union1d(*sources), n_words, words[order], tags[order])
         pairs, counts = np.unique(pairs[0] * self._n_tags + pairs[1], return_counts=True)
         lengths = np.bincount(tags, minlength=self._n_tags)
         share = counts / lengths[pairs % self._n_tags]
@@ -180,7 +180,7 @@ class NameIndexes:
 
 
 class _Names(NamedTuple):
-    """Names by their rarest word, the key: a row that has not this word has not the name."""
+    """Names by their rarest word, the key: a row without this word does not have the name."""
 
     keys: IntArray  # the keys, in order
     tags: IntArray

@@ -1,7 +1,7 @@
 """Numbers as people write them: ``1,234.50``, ``1.234,50 €``, ``1 234,5`` or ``45%``.
 
-Most numbers tell which sign is their decimal sign. For those that do not, such as ``1.234``, the other cells of the
-column decide, and a point if they do not tell either.
+Most numbers show which sign is their decimal sign. For ambiguous ones, such as ``1.234``, the other cells of the column
+decide; if these are ambiguous, too, it is a point.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _default_decimal(digits: str, decimal: str | None) -> str:
 
 
 def _own_decimal(digits: str) -> str | None:
-    """Return the decimal sign that a number itself tells, empty if it has none; None if it does not tell."""
+    """Return the decimal sign of a number, empty if it has none; None if it is ambiguous."""
     points, commas = digits.count("."), digits.count(",")
     if points and commas:
         last = "." if digits.rfind(".") > digits.rfind(",") else ","
@@ -65,7 +65,7 @@ def _own_decimal(digits: str) -> str | None:
 
 
 def find_decimal(cells: Iterable[Any]) -> str | None:
-    """Return the decimal sign that most cells tell which tell one; None if none does.
+    """Return the decimal sign of most unambiguous cells; None if there are none.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def find_decimal(cells: Iterable[Any]) -> str | None:
 
 
 def _told(text: str) -> str | None:
-    """Return the decimal sign that the text of a number tells; also the one that it does not use for thousands."""
+    """Return the decimal sign that a text shows, also by its sign for thousands."""
     written = _WRITTEN.fullmatch(text)
     if written is None:
         return None

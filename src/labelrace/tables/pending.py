@@ -55,12 +55,12 @@ class TableRows:
             start += batch[0].n_rows
         return steps
 
-    def known(self) -> Any:
-        """Return everything that the tagger knows."""
+    def model_state(self) -> Any:
+        """Return the state of the tagger."""
         return self.tagger._known
 
     def pack(self, rows: Table, path: str) -> tuple[Any, dict[str, Array]]:
-        """Return rows as what is said of their columns, and the columns: numbers and times as such, others as JSON."""
+        """Return rows as a description and their columns: numbers and times as such, others as JSON."""
         kinds, tensors = dict[str, str](), dict[str, Array]()
         for number, (name, cells) in enumerate(rows.columns.items()):
             if isinstance(cells, np.ndarray):
@@ -79,7 +79,7 @@ class TableRows:
             columns[name] = _read_column(kind, tensors[f"{path}.{number}"])
         n_rows = described["n_rows"]
         if not isinstance(n_rows, int) or any(len(cells) != n_rows for cells in columns.values()):
-            raise ValueError("its pending rows do not have the cells that they should have")
+            raise ValueError("its pending rows have columns of other lengths than the header says")
         return Table(columns, n_rows, bool(described["has_names"]))
 
 
@@ -93,7 +93,7 @@ def _own_cells(cells: Cells) -> Cells:
 def _read_column(kind: str, stored: Array) -> Cells:
     """Read the cells of a column of a file."""
     if stored.ndim != 1 or stored.dtype != {"numbers": np.float64, "times": np.int64, "json": np.uint8}[kind]:
-        raise ValueError("its pending rows have columns of other types than it tells")
+        raise ValueError("its pending rows have columns of other types than the header says")
     if kind == "json":
         return [read_cell(cell) for cell in json.loads(stored.tobytes())]
     return stored.view("datetime64[s]") if kind == "times" else stored

@@ -34,7 +34,7 @@ class Table(NamedTuple):
     columns: dict[str, Cells]
     n_rows: int
     has_names: bool = True  # whether the user gave the names
-    arrow: Any = None  # the Arrow table that it was made of, if any: its cells are to be written as they were
+    arrow: Any = None  # the Arrow table that it was made from, if any: its cells are written unchanged
 
     def slice(self, start: int, stop: int) -> Table:
         """Return the rows from `start` up to `stop`."""
@@ -170,7 +170,7 @@ def _from_arrow(column: Any) -> Cells:
 
 
 def _whole_numbers(numbers: Array, exact: Callable[[], list[Any]]) -> Cells:
-    """Return whole numbers as floats, or exactly where floats cannot tell them apart."""
+    """Return whole numbers as floats, or as Python's integers where floats are not exact."""
     is_exact = bool((np.abs(numbers[~np.isnan(numbers)]) < _EXACT).all())
     return numbers if is_exact else [_cell(cell) for cell in exact()]
 
@@ -193,9 +193,9 @@ def _cell(value: Any) -> Any:
 def file_tables(path: str | Path, size: int, reading: Reading | str | None = None) -> Iterator[Table]:
     r"""Yield the rows of a CSV, TSV, Excel, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
 
-    Cells of CSV are texts: `labelrace.tables.column_kinds` decides what they mean, for a whole column. A ``.json`` file
+    Cells of CSV are texts: `labelrace.tables.column_kinds` decides on the kind of a whole column. A ``.json`` file
     holds an object, or a list of them, and is read as a whole. Of a file with a header alone, one table without rows is
-    yielded. ``reading`` says how files are read that do not show it; a text is the delimiter of CSV.
+    yielded. ``reading`` are options for reading files; a text is the delimiter of CSV.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def _unguarded_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unguarded(rows: Any) -> Any:
-    """Take the quotes off that guard texts of a CSV file from being computed."""
+    """Remove the quotes that keep spreadsheets from computing texts of a CSV file."""
     columns = [
         pc.replace_substring_regex(column, GUARDED, r"\1") if pc.any(pc.starts_with(column, "'")).as_py() else column
         for column in rows.columns
@@ -250,7 +250,7 @@ def _or_header(tables: Iterator[Table], names: Sequence[str], unnamed: Sequence[
         filled = [name for name in unnamed if any(cell is not None for cell in table.columns[name])]
         empty = [name for name in unnamed if name not in filled]
         if filled:
-            _say(f"{path}: columns without a name are called by their place: {quoted_list(filled)}.")
+            _say(f"{path}: columns without a name are named by their position: {quoted_list(filled)}.")
         if empty:
             _say(f"{path}: empty columns without a name are left out: {quoted_list(empty)}.")
         yield table.drop(empty) if empty else table

@@ -1,4 +1,4 @@
-"""What a tagger knows of its tags, as values: how often they occurred and were predicted, and what they are called."""
+"""The tags of a tagger, as values: their counts, their predictions and their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TagSets: TypeAlias = list[set[str] | None]
 
 # A row without tags may mean that its tags are not known, or that no tag applies.
 UNTAGGED = ("unknown", "none")
-# Number of rows from which it is said that each has one tag.
+# Number of rows from which one tag a row counts as the rule.
 ENOUGH = 100
 # Number of different sets of tags that are counted.
 MAX_SETS = 2**16
@@ -27,7 +27,7 @@ MAX_SETS = 2**16
 class TagCounts(NamedTuple):
     """How often a tag occurred, and how well it was predicted before its rows were learned.
 
-    Of tags that were merged, what was tested before is added up: a row with two of them counts twice there.
+    For merged tags the counts are added up: a row with two of them counts twice there.
     """
 
     rows: int = 0  # learned rows that have the tag
@@ -73,7 +73,7 @@ class TagNames(NamedTuple):
         return {self.aliases.get(tag, tag) for tag in tags} - self.retired
 
     def tagged(self, tags: TagSets, untagged: str) -> tuple[list[int], list[set[str]]]:
-        """Return the rows whose tags are known, and their tags; ``untagged`` says what rows without tags mean."""
+        """Return the rows whose tags are known, and their tags; ``untagged`` is the meaning of rows without tags."""
         rows = [row for row, names in enumerate(tags) if names is not None or untagged == "none"]
         return rows, [self.current(tags[row] or ()) for row in rows]
 
@@ -93,12 +93,12 @@ class TagNames(NamedTuple):
         return TagNames({**aliases, old: new}, self.retired - {new})
 
     def with_label(self, old: str, new: str) -> TagNames:
-        """Return the names after the model's label of a tag that is no longer used got another name."""
+        """Return the names after the model's label of an unused tag was renamed."""
         aliases = {**self.aliases, new: self.aliases[old]} if old in self.aliases else self.aliases
         return TagNames(aliases, self.retired | {new} if old in self.retired else self.retired)
 
     def joined(self, other: TagNames) -> TagNames:
-        """Return the names of both; what either has dropped is dropped, and of two new names the first one stays.
+        """Return the names of both; tags that either has dropped are dropped, and of two new names the first one stays.
 
         Examples
         --------
@@ -114,10 +114,10 @@ class TagNames(NamedTuple):
 
 
 class TaggerState(NamedTuple):
-    """Everything a tagger has learned apart from its model."""
+    """Everything a tagger has learned except its model."""
 
     features: FeatureState  # the kinds of the columns, and the words
-    separator: str | None  # what separates tags that are written as one text; None if it is not known yet
+    separator: str | None  # separator of tags that are written as one text; None if it is not known yet
     names: TagNames = TagNames()  # the tags that were renamed, merged and retired
     counts: Mapping[str, TagCounts] = {}
     n_rows: int = 0  # rows learned
@@ -127,13 +127,13 @@ class TaggerState(NamedTuple):
     details: Mapping[str, TagDetails] = {}  # synonyms, descriptions and parents of tags, also of such without rows
     suggestions: Suggestions = Suggestions()  # how names are used, and how far suggestions can be trusted
     starts: frozenset[str] = frozenset()  # hashes of the first rows learned, here and in taggers that were merged
-    first: Any = None  # the first rows, while they are too few to tell what columns are; see `first_rows`
+    first: Any = None  # the first rows, while they are too few to detect the kinds of columns; see `first_rows`
     known_rows: KnownRows = KnownRows()  # the rows that were learned last
     n_known: int = 0  # rows that were skipped, as they had been learned with the same tags
     n_corrections: int = 0  # of the rows learned, those that had been learned with other tags
 
     def add_tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
-        """Count how well rows were predicted, and return the new state."""
+        """Count the tested rows, and return the new state."""
         counts = count_tested(self.counts, zip(true, predicted, strict=True))
         sum_f1 = self.sum_f1 + sum(f1(one, two) for one, two in zip(true, predicted, strict=True))
         return self._replace(counts=counts, n_tested=self.n_tested + len(true), sum_f1=sum_f1)
@@ -156,7 +156,7 @@ class TaggerState(NamedTuple):
         )
 
     def counted_since(self, before: TaggerState | None) -> TaggerState:
-        """Return the state with what was counted after an earlier one; None is before the first row."""
+        """Return the state with the counts since an earlier one; None is before the first row."""
         if before is None:
             return self
         counts = {tag: count.minus(before.counts.get(tag, TagCounts())) for tag, count in self.counts.items()}
@@ -165,7 +165,7 @@ class TaggerState(NamedTuple):
         return self._replace(counts=counts, **numbers)
 
     def add_tags(self, details: Mapping[str, TagDetails]) -> TaggerState:
-        """Return the state with further tags, or with more that is known of them."""
+        """Return the state with further tags, or further details of known ones."""
         names = self.names
         current = {names.aliases.get(tag, tag): one for tag, one in details.items()}
         retired = names.retired.difference(current)
@@ -185,7 +185,7 @@ class TaggerState(NamedTuple):
         return [*self.counts, *self.details, *self.names.aliases, *self.names.retired]
 
     def has_one_tag_a_row(self) -> bool:
-        """Return whether all rows had exactly one tag, of enough rows to say so."""
+        """Return whether all rows, and enough of them, had exactly one tag."""
         n_tags = sum(counts.rows for counts in self.counts.values())
         return self.n_rows >= ENOUGH and not self.together and n_tags == self.n_rows
 
@@ -259,7 +259,7 @@ def add_sets(sets: Mapping[tuple[str, ...], int], added: Iterable[tuple[tuple[st
 
 
 def count_tested(counts: Mapping[str, TagCounts], rows: Iterable[tuple[set[str], set[str]]]) -> dict[str, TagCounts]:
-    """Add the tags of rows, true and predicted ones, to what was counted."""
+    """Add the tags of rows, true and predicted ones, to the counts."""
     added = dict(counts)
     for true, predicted in rows:
         # In order, as that of a set differs from run to run.

@@ -1,11 +1,11 @@
-"""From the model's probabilities to suggested tags: names of tags count, and only what is sure enough is given.
+"""From the model's probabilities to suggested tags: names of tags count, and only sure tags are given.
 
 *Names.* A tag whose name is in a row (`labelrace.tables.name_matches`) is likelier than its few rows have shown. The
-model's probability ``p`` of a tag becomes ``p + (1 - p) φ·u``: the name closes a part of what is missing to certainty.
-``φ`` says where the name is found, and once more times the logarithm of the tag's rows, as names matter less for tags
-that are known well. The weights ``u`` are common to all tags, so that a tag that nobody has used yet profits. They are
+model's probability ``p`` of a tag becomes ``p + (1 - p) φ·u``: the name closes a part of the gap to certainty.
+``φ`` has the source of the name, and once more times the logarithm of the tag's rows, as names matter less for
+frequent tags. The weights ``u`` are common to all tags, so that a tag that nobody has used yet profits. They are
 those of least squares on recent rows, predicted before they are learned: the sums ``G = Σ ff'`` and ``c = Σ f (y - p)``
-for ``f = (1 - p) φ``. Where names say nothing, as with codes, ``u`` goes to 0.
+for ``f = (1 - p) φ``. Where names mean nothing, as with codes, ``u`` goes to 0.
 
 *Label sets and probabilities* come from a histogram of these scores, as those of models do
 (`labelrace.decisions.rules`), as long as the label sets have a better F1 on recent rows than the model's own. So names
@@ -16,9 +16,9 @@ much more often it was right than its probabilities said, as far as its rows can
 tag is right less often where others are likely, too, and in long rows, where more words are there by chance. So the
 *confidence* of a suggestion is a logistic regression on four numbers, with weights common to all tags and learned
 online: 1, the log odds moved by the surplus, ``log(1 + m)``, where ``m`` is the sum of the probabilities of the row's
-other candidates, and the logarithm of how many features the row has. The confidences of recent suggestions
-are counted, and a precision that is asked for is kept by giving only those from a confidence on, so that the mean of
-their confidences is that precision. (Counts of right suggestions say the same with more noise, and lag behind a tagger
+other candidates, and the logarithm of the row's number of features. The confidences of recent suggestions
+are counted, and a target precision is reached by giving only those from a confidence on, so that the mean of their
+confidences is that precision. (Counts of right suggestions show the same with more noise, and lag behind a tagger
 that still gets better.)
 """
 
@@ -37,16 +37,16 @@ from labelrace.tables.name_matches import N_KINDS, Matches
 from labelrace.typing import BoolArray, FloatArray, IntArray
 
 N_CANDIDATES = 24
-"""The most likely tags of a row by the model, which are looked at beside those whose names are found."""
+"""The number of the most likely tags by the model that are candidates, beside those whose names are found."""
 
-# The weights of names before any row has shown them, and how many rows with a name these count for.
+# The initial weights of names, and the number of rows with a name that they count for.
 _FIRST_WEIGHTS = np.array([0.2, 0.05, 0.1, -0.04, 0.0, 0.0])
 _FIRST_ROWS = 5.0
-# Rows after which half of what was learned of names, of F1, and of confidences is forgotten.
+# Half-lives, in rows, of the sums of names, of F1, and of confidences.
 _HALF_LIFE = 2000.0
-# Rows of a batch that are looked at.
+# Rows of a batch that are monitored.
 _MAX_MONITORED = 512
-# Bins of confidences; fewest suggestions that show a precision, and how many are added that are as right as expected.
+# Bins of confidences; fewest suggestions that show a precision, and prior suggestions of the expected precision.
 _N_BINS, _FEWEST, _EXPECTED = 100, 20.0, 1000.0
 # Variance that a tag's surplus is shrunken by, and the most that it remembers; probabilities from which it learns.
 _SHRINKAGE, _MOST_VARIANCE, _LEAST_LIKELY = 5.0, 15.0, 0.1
@@ -57,12 +57,12 @@ _FIRST_INFORMATION, _LEAST_TRUSTED = 1.0, 0.3
 _USUAL_LENGTH = 50.0
 # Share of the F1 of the model's label sets that those with names must have: the difference is mostly chance.
 _NEARLY = 0.99
-# A candidate that is none.
+# The score of a missing candidate.
 _NONE = -1.0
 
 
 class Suggestions(NamedTuple):
-    """What recent rows have shown, predicted before they were learned."""
+    """Sums over recent rows, predicted before they were learned."""
 
     gram: Annotated[FloatArray, f"{2 * N_KINDS} {2 * N_KINDS}"] = np.zeros((2 * N_KINDS, 2 * N_KINDS))
     moments: Annotated[FloatArray, str(2 * N_KINDS)] = np.zeros(2 * N_KINDS)
@@ -73,17 +73,17 @@ class Suggestions(NamedTuple):
     confidences: Annotated[FloatArray, f"3 {_N_BINS}"] = np.zeros((3, _N_BINS))
     best: Annotated[FloatArray, str(_N_BINS)] = np.zeros(_N_BINS)  # rows by their most confident suggestion
     trust: Annotated[FloatArray, "4"] = np.array([0.0, 1.0, 0.0, 0.0])  # weights of the log odds of confidences
-    information: Annotated[FloatArray, "4 4"] = _FIRST_INFORMATION * np.eye(4)  # how well these weights are known
+    information: Annotated[FloatArray, "4 4"] = _FIRST_INFORMATION * np.eye(4)  # the information of these weights
     surplus: Mapping[str, tuple[float, float]] = {}  # by tag: how much more often it was right, and the variance
 
     @property
     def uses_names(self) -> bool:
-        """Whether label sets and probabilities are those with names."""
+        """Whether label sets and probabilities use names."""
         return bool(self.f1[1] >= _NEARLY * self.f1[0])
 
     @property
     def weights(self) -> FloatArray:
-        """What names add, by where they are found."""
+        """The weights of names, by their source."""
         prior = _FIRST_ROWS * np.eye(len(self.gram))
         return np.asarray(np.linalg.solve(self.gram + prior, self.moments + _FIRST_ROWS * _FIRST_WEIGHTS))
 
@@ -101,13 +101,13 @@ class Candidates(NamedTuple):
 
 
 def monitored(n_rows: int) -> IntArray:
-    """Choose the rows of a batch that are looked at, from all over."""
+    """Choose the rows of a batch that are monitored, evenly spread."""
     n_some = min(n_rows, _MAX_MONITORED)
     return np.arange(n_some) * n_rows // max(n_some, 1)
 
 
 def with_names(state: Suggestions, likely: Candidates, matches: Matches, tag_rows: FloatArray) -> Candidates:
-    """Add what the names of tags say to what the model says; ``tag_rows`` are the rows that each tag was in."""
+    """Add the evidence of names to the model's probabilities; ``tag_rows`` are the numbers of rows of the tags."""
     if not len(matches.rows):
         return likely
     base, at = _base(likely, matches)
@@ -125,36 +125,36 @@ def with_names(state: Suggestions, likely: Candidates, matches: Matches, tag_row
 
 
 def added_by_names(state: Suggestions, likely: Candidates, matches: Matches, tag_rows: FloatArray) -> FloatArray:
-    """Compute how much is added to the score by each place where names are found, summed over pairs."""
+    """Compute how much is added to the score by each source of names, summed over pairs."""
     base, _ = _base(likely, matches)
     each = (1.0 - base)[:, None] * _described(matches, tag_rows) * state.weights
     return np.asarray(each.reshape(-1, 2, N_KINDS).sum(axis=(0, 1)))
 
 
 def _base(likely: Candidates, matches: Matches) -> tuple[FloatArray, IntArray]:
-    """Return the model's probability of each pair, 0 for what is no candidate, and its column, or -1."""
+    """Return the model's probability of each pair, 0 if it is no candidate, and its column, or -1."""
     is_same = likely.tags[matches.rows] == matches.tags[:, None]
     at = np.where(is_same.any(axis=1), is_same.argmax(axis=1), -1)
     return np.where(at >= 0, likely.scores[matches.rows, at], 0.0), at
 
 
 def _described(matches: Matches, tag_rows: FloatArray) -> FloatArray:
-    """Compute ``φ``: where a name is found, and the same times the logarithm of the tag's rows."""
+    """Compute ``φ``: the source of a name, and the same times the logarithm of the tag's rows."""
     return np.hstack([matches.found, matches.found * np.log1p(tag_rows[matches.tags])[:, None]])
 
 
 def rule(state: Suggestions, aim: str) -> Rule:
-    """Read off how label sets are chosen, and how likely tags are."""
+    """Compute the decision rule from the counts."""
     return rules.make_rule("micro_f1" if aim == "macro_f1" else aim, state.scores, None, state.n_missed)
 
 
 def choose(chosen_by: Rule, candidates: Candidates) -> BoolArray:
-    """Choose which candidates are suggested."""
+    """Return which candidates are suggested."""
     return rules.choose(chosen_by, rules.adjusted(candidates.scores)) & (candidates.tags >= 0)
 
 
 def probabilities(state: Suggestions, chosen_by: Rule, candidates: Candidates) -> FloatArray:
-    """Compute how likely candidates are: as often as such scores were right recently."""
+    """Compute the probabilities of candidates: the share of recent tags with such scores that were right."""
     if not state.scores.rows:
         return np.clip(candidates.scores, 0.0, 1.0)
     return rules.probabilities(chosen_by, rules.adjusted(candidates.scores))
@@ -171,7 +171,7 @@ def observe(
     chosen_by: Rule,
     n_features: IntArray,
 ) -> Suggestions:
-    """Take in how rows are predicted before they are learned.
+    """Record the predictions of rows before they are learned.
 
     Parameters
     ----------
@@ -184,13 +184,13 @@ def observe(
         Of the same rows.
     true : sequence of sets of the numbers of tags
     tag_rows : (tags,) array
-        Rows that each tag was in.
+        The number of rows of each tag.
     names : sequence of str
         The tags.
     chosen_by : Rule
         That of the state.
     n_features : (n,) array
-        How many features the rows have.
+        The numbers of features of the rows.
     """
     n, n_present = len(true), np.array([len(tags) for tags in true], dtype=float)
     state = _learn_names(state, likely, matches, true, tag_rows)
@@ -200,7 +200,7 @@ def observe(
     scores = histogram.update(state.scores, rules.adjusted(found.scores), labels)
     keep = 0.5 ** (n / histogram.HALF_LIFE)
     counted = state._replace(scores=scores, n_missed=keep * state.n_missed + n_missed)
-    # Rows are judged by what was known before them, if anything was.
+    # Rows are tested with the state before them, if there is one.
     chosen_by = chosen_by if state.scores.rows else rule(counted, chosen_by.aim)
     f1 = monitoring.example_f1(choose(chosen_by, found), labels == 1, n_present.astype(np.intp))
     sums = 0.5 ** (n / _HALF_LIFE) * state.f1 + np.array([own_f1.sum(), f1.sum()])
@@ -220,18 +220,18 @@ def _learn_names(
 
 
 def _labels(found: Candidates, true: Sequence[set[int]]) -> FloatArray:
-    """Return which candidates are right; NaN for those that are none."""
+    """Return which candidates are right; NaN for missing ones."""
     return np.where(found.tags >= 0, is_among(found.tags, true), np.nan)
 
 
 def is_among(tags: IntArray, sets: Sequence[set[int]]) -> BoolArray:
-    """Tell which tags, (n, c), are in the set of their row."""
+    """Return which tags, (n, c), are in the set of their row."""
     rows = [[tag in known for tag in row] for row, known in zip(tags.tolist(), sets, strict=True)]
     return np.array(rows, dtype=bool).reshape(tags.shape)
 
 
 def merge(one: Suggestions, other: Suggestions) -> Suggestions:
-    """Add what the rows of two taggers have shown."""
+    """Add the sums of two taggers."""
     tags = {**other.surplus, **one.surplus}
     information = one.information + other.information
     weighted = one.information @ one.trust + other.information @ other.trust
@@ -254,7 +254,7 @@ def merge(one: Suggestions, other: Suggestions) -> Suggestions:
 
 
 def surplus_of(state: Suggestions, names: Sequence[str]) -> FloatArray:
-    """Return how far the log odds of each tag are moved."""
+    """Return the shift of the log odds of each tag."""
     pairs = (state.surplus.get(name, (0.0, 0.0)) for name in names)
     return np.array([more / (variance + _SHRINKAGE) for more, variance in pairs], dtype=float)
 
@@ -271,7 +271,7 @@ def _sure(state: Suggestions, grounds: FloatArray, tags: IntArray) -> FloatArray
 
 
 def _grounds(likely: FloatArray, tags: IntArray, surplus: FloatArray, n_features: IntArray) -> FloatArray:
-    """Compute what confidences depend on, (n, c, 4): 1, the moved log odds, the row's other tags, and its length."""
+    """Compute the inputs of the confidence, (n, c, 4): 1, the moved log odds, the row's other tags, and its length."""
     odds = logit(np.clip(likely, _SURE, 1.0 - _SURE)) + np.append(surplus, 0.0)[tags]
     given = np.where(tags >= 0, np.clip(likely, 0.0, 1.0), 0.0)
     others = np.log1p(np.maximum(given.sum(axis=1, keepdims=True) - given, 0.0))
@@ -304,7 +304,7 @@ def _count_confidences(
     grounds = _grounds(likely, found.tags, of_tags, n_features)
     sure = _sure(state, grounds, found.tags)
     bins = np.minimum((sure * _N_BINS).astype(np.intp), _N_BINS - 1)
-    # Only what would be given without a precision is counted: sure tags are not to make up for others.
+    # Only tags that are given without a precision are counted: sure tags must not make up for others.
     given = choose(chosen_by, found)
     columns = None, is_right[given], sure[given]
     counted = np.array([np.bincount(bins[given], one, minlength=_N_BINS) for one in columns])
@@ -326,7 +326,7 @@ def _count_confidences(
 
 
 class PrecisionCurve(NamedTuple):
-    """What a confidence to give suggestions from on leads to, on recent rows: from all suggestions to none."""
+    """Precision and share of rows by the least confidence of suggestions, on recent rows: from all of them to none."""
 
     confidence: FloatArray
     precision: FloatArray  # expected share of the suggestions that are right
@@ -335,16 +335,16 @@ class PrecisionCurve(NamedTuple):
 
 
 def precision_curve(state: Suggestions) -> PrecisionCurve:
-    """Compute what each least confidence leads to."""
+    """Compute precision and share of rows for each least confidence."""
     n_given, n_right, sums = np.cumsum(state.confidences[:, ::-1], axis=1)[:, ::-1]
-    # Few suggestions show little: some more are taken to be right as often as their confidence says.
+    # Few suggestions show little: prior ones of the expected precision are added.
     precision = (n_right + _EXPECTED * sums / np.maximum(n_given, _SURE)) / (n_given + _EXPECTED)
     handled = np.cumsum(state.best[::-1])[::-1] / max(state.best.sum(), 1.0)
     return PrecisionCurve(np.arange(_N_BINS) / _N_BINS, precision, handled, n_given)
 
 
 def least_confidence(state: Suggestions, precision: float) -> float:
-    """Find the confidence from which on suggestions are right so often; infinite if nothing is."""
+    """Find the least confidence at which suggestions reach a precision; infinite if there is none."""
     curve = precision_curve(state)
     enough = np.flatnonzero((curve.precision >= precision) & (curve.n_suggestions >= _FEWEST))
     return float(curve.confidence[enough[0]]) if len(enough) else np.inf

@@ -1,4 +1,4 @@
-"""What people say of tags beside their names: synonyms, descriptions and parents.
+"""Details of tags beside their names: synonyms, descriptions and parents.
 
 A table of tags has a column ``tag`` and any of ``synonyms``, ``description`` and ``parent``. A parent may also be part
 of the name: ``hardware > printer`` and ``hardware::printer`` are children of ``hardware``.
@@ -19,12 +19,12 @@ _COLUMNS = ("tag", "synonyms", "description", "parent")
 _BELOW = re.compile(r"\s*(?:::|\s>\s)\s*")
 # Rows of a file that are read at a time.
 _ROWS = 10_000
-# What a prediction of the parent of a tag is worth.
+# The value of predicting the parent of a tag.
 _HALF = 0.5
 
 
 class TagDetails(NamedTuple):
-    """What is known of a tag beside its name."""
+    """The details of a tag beside its name."""
 
     synonyms: tuple[str, ...] = ()
     description: str = ""
@@ -32,7 +32,7 @@ class TagDetails(NamedTuple):
 
 
 def read_details(tags: Any) -> dict[str, TagDetails]:
-    """Read tags and what is said of them.
+    """Read tags and their details.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def parent_of(tag: str, details: Mapping[str, TagDetails]) -> str | None:
 
 
 def f1_with_parents(true: set[str], predicted: set[str], details: Mapping[str, TagDetails]) -> float:
-    """Compute the F1 of a row, where the parent of a tag that was meant is half right.
+    """Compute the F1 of a row, where the parent of a true tag is half right.
 
     Examples
     --------

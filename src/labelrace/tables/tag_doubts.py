@@ -1,4 +1,4 @@
-"""What is suspicious about tags, said with what to do; and tags that differ in spelling only, folded to one."""
+"""Warnings about suspicious tags, with what to do; and folding of tags that differ in spelling only."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from labelrace.base.parameters import quoted_list
 from labelrace.tables.column_kinds import SEPARATORS
 from labelrace.tables.state import TaggerState, TagSets
 
-# Share of rows from which it is said that tags hold signs that usually separate them.
+# Share of rows from which signs in tags that usually separate them are suspicious.
 _MANY_JOINT = 0.2
 _BETWEEN = (*SEPARATORS, " / ", " + ", " & ", " - ")
 # Signs between words, as other separators are; words with hyphens and points are one.
 _SIGNS = re.compile(r"(?<=\w)\s*([^\w\s.'-]+)\s*(?=\w)")
 # Tags that mean that there is none.
 _NOTHING = frozenset(("-", "--", "?", "n/a", "na", "nan", "none", "null", "nil", "unknown", "#n/a"))
-# Tagged rows from which it is said that tags are mostly unique, or those of one column of 0 and 1.
+# Tagged rows from which mostly unique tags, or those of one column of 0 and 1, are suspicious.
 _ENOUGH = 50
 _UNIQUE = 0.8
 
 
 def doubts(tags: TagSets, known: Iterable[str] = ()) -> dict[str, str]:
-    """Return what is suspicious about the tags of rows, by what it is about; ``known`` are tags of earlier rows.
+    """Return warnings about the tags of rows, by their subject; ``known`` are tags of earlier rows.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def doubts(tags: TagSets, known: Iterable[str] = ()) -> dict[str, str]:
         )
     if len(tagged) >= _ENOUGH and set(counts) <= {"0", "1"}:
         found["truths"] = (
-            "The tags are 0 and 1: if the column tells whether a tag applies, give it as a list of one column "
+            "The tags are 0 and 1: if the column says whether a tag applies, give it as a list of one column "
             "(--tags with a comma behind the name)."
         )
     if len(tagged) >= _ENOUGH and len(counts) > _UNIQUE * counts.total():
@@ -61,7 +61,7 @@ def doubts(tags: TagSets, known: Iterable[str] = ()) -> dict[str, str]:
 
 
 def _joints(tags: Iterable[str]) -> list[str]:
-    """Return what may separate tags: signs that usually do, and those that join few words to many tags."""
+    """Return possible separators of tags: the usual ones, and signs that join few words to many tags."""
     joined = dict[str, list[str]]()
     for tag in tags:
         for sign in set(_SIGNS.findall(tag)):
@@ -76,7 +76,7 @@ def _joints(tags: Iterable[str]) -> list[str]:
 
 
 def say_doubts(said: set[str], tags: TagSets, before: TaggerState | None) -> None:
-    """Warn of what is suspicious about the tags of a batch, unless it has been said."""
+    """Warn of suspicious tags of a batch, once for each subject."""
     for what, text in doubts(tags, before.all_names() if before else ()).items():
         if what not in said:
             said.add(what)
@@ -84,7 +84,7 @@ def say_doubts(said: set[str], tags: TagSets, before: TaggerState | None) -> Non
 
 
 def spelling(tag: str) -> str:
-    """Return what tags have in common that differ by case, spaces or composition only."""
+    """Return the form that tags share if they differ by case, spaces or composition only."""
     return "".join(unicodedata.normalize("NFKC", tag).casefold().split())
 
 

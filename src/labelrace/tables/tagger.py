@@ -59,8 +59,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         The name of a model, see `labelrace.model_names`, or an unfitted classifier of labelrace. It must accept new
         features and labels.
     precision : float, default=None
-        Share of the given tags that is to be right, such as 0.9: only tags that have been right so often, on rows not
-        learned yet, are given. Rows without a tag are for people, see `suggest`. None for as many tags as rows have.
+        Share of the given tags that is to be right, such as 0.9: only tags of a confidence that has reached it, on rows
+        not learned yet, are given. Rows without a tag are for people, see `suggest`. None for as many as rows have.
     min_probability : float, default=0.0
         Tags that are less likely are not given.
     single : {"auto", True, False}, default="auto"
@@ -156,9 +156,9 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
     def after_batch(
         self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False
     ) -> tuple[Self, Lesson]:
-        """Return a copy that has learned one of `tagged_batches`, and what it predicted if asked to.
+        """Return a copy that has learned one of `tagged_batches`, and the result, with predictions if ``test`` is true.
 
-        This tagger stays as it is: `labelrace.serve` folds a journal so.
+        This tagger does not change: `labelrace.serve` folds a journal this way.
         """
         before = self._known if self.is_fitted else None
         lesson = learn(self, before, table, tags, separator, self._wanted if test else None)
@@ -168,7 +168,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         return after, lesson
 
     def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> Self:
-        """Return a copy that has counted how well rows were predicted, by what was shown to people."""
+        """Return a copy that has counted rows as tested, with the predictions that people saw."""
         after = copy.copy(self)
         known = self._checked_known()
         after._known = replace(known, state=known.state.add_tested(true, predicted))
@@ -209,7 +209,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
             yield table, fold(tags, self.state if self.is_fitted else None) if self.fold_tags else tags, found
 
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
-        """Learn a batch; if asked to, predict it first."""
+        """Learn a batch; if ``test`` is true, predict it first."""
         before = self._known if self.is_fitted else None
         known, predicted, *_ = learn(self, before, table, tags, separator, self._wanted if test else None)
         if known is not None and known is not before:
@@ -226,7 +226,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         return features
 
     def without_warnings(self) -> Self:
-        """Return a copy that logs which columns are new or absent, and does not warn of them."""
+        """Return a copy that logs new or absent columns, and does not warn of them."""
         quiet = copy.copy(self)
         quiet.warns = False
         return quiet.exchanged(self.state, self.model_, self._known.trial) if self.is_fitted else quiet
@@ -294,7 +294,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         """
         known = self._checked_known()
         tops = (row for rows in self._rows(known, X) for row in known.predict_top(rows, len(known.tags)))
-        # Tags that no row has had yet have no place in the model.
+        # Tags that no row has had yet have no label in the model.
         return [dict(row) | dict.fromkeys(known.tags.keys() - dict(row).keys(), 0.0) for row in tops]
 
     @overload
@@ -302,7 +302,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
     @overload
     def suggest(self, X: Any, *, as_frame: bool) -> Any: ...
     def suggest(self, X: Any, *, as_frame: bool = False) -> Any:
-        """Suggest tags with their probabilities, and tell which rows a person should look at.
+        """Suggest tags with their probabilities, and whether a person should look at each row.
 
         Parameters
         ----------
@@ -503,14 +503,14 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         model_file.write(path, *self.pack())
 
     def pack(self, *, exact: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what a file of the tagger holds, a header and arrays by name, for a file that holds more than it.
+        """Return the content of a file of the tagger, a header and arrays by name, for a file that holds more than it.
 
         With `exact`, a tagger made of them goes on as this one would, to the bit; files of large ones are shorter.
         """
         return tagger_file.pack_tagger(self, self._checked_known(), exact)
 
     def rows_to_keep(self) -> TableRows:
-        """Return how `labelrace.DelayedLabels` keeps rows until their tags are known."""
+        """Return the kind of pending rows for `labelrace.DelayedLabels`."""
         return TableRows(self)
 
     @classmethod

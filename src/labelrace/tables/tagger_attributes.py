@@ -1,4 +1,4 @@
-"""What a tagger tells of what it has learned, and how its tags are changed."""
+"""The fitted attributes of a tagger, and the methods that change its tags."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from labelrace.tables.tag_details import read_details
 
 
 class TaggerAttributes(Displayed, Writable):
-    """What was learned, and the names of tags; everything is in the one value ``_known``."""
+    """The fitted attributes, and the names of tags; everything is in the one value ``_known``."""
 
     _known: Known
 
     @property
     def state(self) -> TaggerState:
-        """Everything that was learned apart from the model, as a value."""
+        """Everything that was learned except the model, as a value."""
         return self._checked_known().state
 
     @property
@@ -54,7 +54,7 @@ class TaggerAttributes(Displayed, Writable):
 
     @property
     def precision_curve_(self) -> PrecisionCurve:
-        """What a least confidence leads to, on recent rows: the precision of tags, and the share of rows with one."""
+        """The precision of tags and the share of rows with one, by the least confidence, on recent rows."""
         return precision_curve(self.state.suggestions)
 
     @property
@@ -92,7 +92,7 @@ class TaggerAttributes(Displayed, Writable):
     # --- Tags change --------------------------------------------------------------------------------------------------
 
     def add_labels(self, tags: Any) -> Self:
-        """Add tags that no row has had yet, or say more of known ones: what they are called, and what they mean.
+        """Add tags that no row has had yet, or details of known ones: synonyms, descriptions and parents.
 
         A tag is suggested for rows whose texts have its name or a synonym, or much of its description.
 

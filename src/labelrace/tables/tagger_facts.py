@@ -1,4 +1,4 @@
-"""What a fitted tagger says of itself: to the command ``labelrace inspect`` as values, to a notebook as HTML."""
+"""Facts about a fitted tagger: for the command ``labelrace inspect`` as values, for a notebook as HTML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def tagger_facts(tagger: TaggerAttributes) -> dict[str, Any]:
-    """Return what a tagger knows of its table and its tags, the most frequent ones first."""
+    """Return facts about the table and the tags of a tagger, the most frequent tags first."""
     most_frequent_first = sorted(tagger.tags_.items(), key=lambda pair: (-pair[1].rows, pair[0]))
     return {
         "rows": tagger.n_rows_,
@@ -27,7 +27,7 @@ def tagger_facts(tagger: TaggerAttributes) -> dict[str, Any]:
 
 
 def _of_tag(counts: TagCounts) -> dict[str, float]:
-    """Return how often a tag occurred, and how well it was predicted."""
+    """Return the counts and the quality of a tag."""
     found = {"f1": counts.f1(), "precision": counts.precision(), "recall": counts.recall()}
     return {"rows": counts.rows, "tested": counts.tested, **found}
 
@@ -44,13 +44,13 @@ def quality_text(quality: dict[str, float]) -> str:
 
 
 def _cells(counts: dict[str, float]) -> list[str]:
-    """Return how often a tag occurred, its F1, precision and recall; a dash where it was never tested."""
+    """Return the number of rows of a tag, its F1, precision and recall; a dash if it was never tested."""
     measured = (f"{counts[name]:.2f}" if counts["tested"] else "-" for name in ("f1", "precision", "recall"))
     return [str(counts["rows"]), *measured]
 
 
 def tagger_html(tagger: Any) -> str:
-    """Return what notebooks show of a tagger: what it has learned, its columns with their kinds, and its tags."""
+    """Return the HTML of a tagger for notebooks: counts, columns with their kinds, and tags."""
     parameters = notebook.parameters_part(tagger.get_params(deep=False))
     if not tagger.is_fitted:
         return notebook.page(repr(tagger), "<p>Not fitted yet.</p>", parameters)

@@ -58,7 +58,7 @@ def pack_tagger(tagger: Any, known: Known, exact: bool = False) -> tuple[dict[st
     given["embed"] = {column: os.fspath(folder) for column, folder in (given["embed"] or {}).items()} or None
     if not isinstance(given["model"], str):
         given["model"] = None
-    # What was said of tags is part of the state.
+    # The details of tags are part of the state.
     given["vocabulary"] = None
     if not isinstance(given["random_state"], (int, type(None))):
         given["random_state"] = None
@@ -134,19 +134,21 @@ def _read_model(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
 
 
 def _suggestion_tensors(known: Suggestions) -> dict[str, Array]:
-    """Return what is counted of suggestions as arrays."""
+    """Return the counts of suggestions as arrays."""
     scores = {_SCORES + name: np.asarray(value, dtype=float) for name, value in known.scores._asdict().items()}
     others = {name: np.asarray(getattr(known, name), dtype=float) for name in _SUGGESTED}
     return {_SUGGESTIONS + name: value for name, value in (scores | others).items()}
 
 
 def _read_suggestions(header: dict[str, Any], tensors: dict[str, Array]) -> Suggestions:
-    """Read what is counted of suggestions."""
+    """Read the counts of suggestions."""
     empty, content = Suggestions(), _suggestion_tensors(Suggestions())
     for name, expected in content.items():
         given = tensors[name]
         if given.shape != expected.shape or given.dtype != float or not np.isfinite(given).all():
-            raise ValueError("its counts of suggestions are not as they should be")
+            raise ValueError(
+                f"its counts of suggestions must be finite and of shape {expected.shape}, but {name} is not"
+            )
     parts = {name.removeprefix(_SUGGESTIONS): tensors[name] for name in content}
     counts = {name: parts[_SCORES + name] for name in empty.scores._fields}
     scores: Any = [value if value.ndim else float(value) for value in counts.values()]
@@ -156,11 +158,11 @@ def _read_suggestions(header: dict[str, Any], tensors: dict[str, Array]) -> Sugg
 
 
 def _details(listed: Mapping[str, Any]) -> dict[str, TagDetails]:
-    """Read what is known of tags beside their names."""
+    """Read the details of tags."""
     details = {tag: TagDetails(tuple(synonyms), text, parent) for tag, (synonyms, text, parent) in listed.items()}
     for one in details.values():
         if not all(isinstance(text, str) for text in (*one.synonyms, one.description, one.parent or "")):
-            raise ValueError("its synonyms, descriptions or parents of tags are no texts")
+            raise ValueError("its synonyms, descriptions or parents of tags must be texts")
     return details
 
 
@@ -223,14 +225,14 @@ def unpack_tagger(
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it: NumPy's scalars as Python's, and tuples as lists."""
+    """Return a parameter as a JSON value: NumPy's scalars as Python's, and tuples as lists."""
     if isinstance(value, np.generic):
         return value.item()
     return list(value) if isinstance(value, tuple) else value
 
 
 def _check_parameters(given: dict[str, Any]) -> None:
-    """Refuse parameters that no tagger can have."""
+    """Refuse invalid parameters of a tagger."""
     for name in ("tags", *KINDS_BY_PARAMETER):
         check_overrides({name: given[name]})
     for name, least in {"min_rows": 1, "max_features": 1, "batch_size": 1, "random_state": 0}.items():
@@ -243,12 +245,12 @@ def _check_parameters(given: dict[str, Any]) -> None:
     for name in ("encoders_only", "fold_tags", "skip_known"):
         parameters.check_flag(name, given[name])
     if given["single"] not in (True, False, "auto"):
-        raise ValueError("its way to choose single tags is none")
+        raise ValueError("its parameter single is invalid")
     folders = given["embed"] or {}
     if not isinstance(folders, dict) or not all(isinstance(text, str) for text in (*folders, *folders.values())):
-        raise ValueError("its folders of embedding models are no texts")
+        raise ValueError("its folders of embedding models must be texts")
     if not isinstance(given["separator"], str | None) or not isinstance(given["model"], str | None):
-        raise ValueError("its separator or its model is no text")
+        raise ValueError("its separator and its model must be texts")
     name = str(given["model"])
     if ":" in name and registry.saved_class(name) is None:
         # A tagger that starts over makes its model by this name, and a file must not get a module imported.
@@ -283,14 +285,14 @@ def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
     parameters.check_number("sum_f1", header["sum_f1"], 0.0)
     texts = [*names.aliases, *names.aliases.values(), *names.retired, *(tag for tags in together for tag in tags)]
     if not all(isinstance(text, str) for text in texts) or not isinstance(header["separator"], str | None):
-        raise ValueError("its tags or their separator are no texts")
+        raise ValueError("its tags and their separator must be texts")
     if header["separator"] == "":
         raise ValueError("its separator is empty")
     rows = header["n_rows"], header["n_tested"], float(header["sum_f1"])
     details = _details(header["details"])
     starts = frozenset(header.get("starts", ()))
     if not all(isinstance(text, str) for text in starts):
-        raise ValueError("the hashes of its first rows are no texts")
+        raise ValueError("the hashes of its first rows must be texts")
     return TaggerState(features, header["separator"], names, counts, *rows, together, details, starts=starts)
 
 
@@ -315,7 +317,7 @@ class PackedWeights(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """What a table of packed weights is unpacked from: ``ends`` are those of the levels of each row."""
+    """The source of a table of packed weights: ``ends`` are those of the levels of each row."""
 
     packed: PackedWeights
     ends: IntArray
@@ -395,7 +397,7 @@ def _joined(same: PackedWeights, changed: PackedWeights, is_same: BoolArray) -> 
 def _least_kept(weights: Singles | VersionedRows, source: _Source | None, is_same: BoolArray) -> np.float32:
     """Return the absolute value from which entries are kept, so that they are at most a quarter, and none is 0.
 
-    Of rows that are packed already, only what was kept is counted: all else is smaller.
+    Of rows that are packed already, only the kept entries count: all others are smaller.
     """
     # The bits of positive numbers have the order of the numbers, so the first sixteen bits are bins of a histogram.
     counts = np.zeros(1 << 16, dtype=np.int64)
@@ -416,7 +418,7 @@ def table_of(packed: PackedWeights, width: int) -> VersionedRows:
     """Return a table of packed weights whose rows are unpacked on first access."""
     is_kept, largest, others, levels = packed
     if [part.dtype.str[1:] for part in packed] != ["u1", "f4", "f4", "i1"] or levels.ndim != 1:
-        raise ValueError("its weights are not of the types that weights have")
+        raise ValueError("its weights have wrong types")
     if is_kept.shape != (len(largest), -(-width // 8)) or largest.shape != others.shape:
         raise ValueError("its weights do not fit its tags")
     ends = np.cumsum(_n_kept(is_kept))

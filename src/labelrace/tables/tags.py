@@ -51,7 +51,7 @@ def tagged_batches(
     for batch in table_batches(X, size, reading):
         sets, separator = tags_of_table(batch, tags, separator)
         waits = is_waiting(batch) or ()
-        # Nobody has said anything yet of a row that waits for review without tags.
+        # A row that waits for review without tags is not tagged yet.
         said = [row for row, names in enumerate(sets) if names is not None or not (waits and waits[row])]
         if not said:
             continue
@@ -61,7 +61,7 @@ def tagged_batches(
 
 
 def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
-    """Return a table without the columns of tags, and those that are written beside suggested ones."""
+    """Return a table without the columns of tags, and those written with suggestions."""
     return without_written(table.drop([tags] if isinstance(tags, str) else tags or ()))
 
 
@@ -150,24 +150,24 @@ def tagged_dataset(tagger: Any, source: Any, reading: Any = None) -> tuple[Tagge
 
     Where a word takes the column of another, a tagger resets what its model knows of the column. Here it gets a further
     column, so that any model may learn the matrices. The table, or its file, is read once, batch by batch: only the
-    cells of one batch are in memory at a time. The tagger's parameters say what the columns are; it is not changed. The
-    transformer is returned, too.
+    cells of one batch are in memory at a time. The tagger's parameters are used; it is not changed. The transformer is
+    returned, too.
     """
     start, features = time.process_time(), tagger.new_features()
     parts, rows, columns = list[Any](), list[list[int]](), dict[str, int]()
-    state, places, names = None, np.zeros(0, dtype=np.int32), list[str]()
+    state, word_columns, names = None, np.zeros(0, dtype=np.int32), list[str]()
     for table, tags, _ in tagger.tagged_batches(source, reading=reading):
         known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
         state, X, _, reused, _ = features.update(state, table)
         words = state.vocabulary.names
-        new = [*reused.tolist(), *range(len(places), len(words))]
-        places = np.append(places, np.zeros(len(words) - len(places), np.int32))
-        places[new] = np.arange(len(names), len(names) + len(new))
+        new = [*reused.tolist(), *range(len(word_columns), len(words))]
+        word_columns = np.append(word_columns, np.zeros(len(words) - len(word_columns), np.int32))
+        word_columns[new] = np.arange(len(names), len(names) + len(new))
         names += [words[column] for column in new]
         X = X[known]
-        X = scipy.sparse.csr_array((X.data, places[X.indices], X.indptr), shape=(len(known), len(names)))
+        X = scipy.sparse.csr_array((X.data, word_columns[X.indices], X.indptr), shape=(len(known), len(names)))
         X.sort_indices()
         parts.append(X)
         rows += [[columns.setdefault(tag, len(columns)) for tag in sorted(names)] for names in truth]

@@ -31,7 +31,7 @@ _SINGLE = "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00
 _JOINED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 # Where there are marks: from the first combining accent on, without the planes of Han.
 _MAYBE_MARKS = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
-# What may be a mark or a joiner; the alphabets of Europe, Han, kana, Hangul and emoji have none in the form NFKC.
+# Characters that may be marks or joiners; Europe's alphabets, Han, kana, Hangul and emoji have none in the form NFKC.
 _MAYBE_MARKED = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u0590-\u10ff\u1300-\u1dff\u200c\u200d\u20d0-\u20ff\u2c80-\u2dff\u302a-\u302f\u3099\u309a"
     "\ua620-\uabff\ufb1e\ufe00-\ufe2f\U00010000-\U0001efff\U000e0100-\U000e01ef]"
@@ -39,7 +39,7 @@ _MAYBE_MARKED = re.compile(
 _ASCII_WORD = re.compile(r"\w{2,}", re.ASCII)
 _PLAIN_WORD = re.compile(rf"[{_SINGLE}]|[^\W{_SINGLE}]{{2,}}")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-# What is not visible up to its end, and these ends.
+# Invisible elements, and their ends.
 _INVISIBLE = re.compile(r"<(!--|script\b|style\b)", re.IGNORECASE)
 _ENDS = {
     "!--": re.compile("-->"),
@@ -92,11 +92,11 @@ def strip_html(text: str) -> str:
 
 
 def _without_invisible(text: str) -> str:
-    """Remove comments, scripts and styles, in one pass; what does not end is left."""
+    """Remove comments, scripts and styles, in one pass; unclosed ones stay."""
     parts, start, position, endless = list[str](), 0, 0, set[str]()
     while found := _INVISIBLE.search(text, position):
         position, what = found.end(), found[1].lower()
-        # What has no end here has none further on: looking again would take the square of the time.
+        # An end that is missing here is missing further on: searching again would take quadratic time.
         if what in endless:
             continue
         end = _ENDS[what].search(text, position)
@@ -142,10 +142,10 @@ def words_of(text: str) -> list[str]:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return a word with marks, and a letter with its marks of a script without spaces.
 
-    Made when the first such text is read, as all characters are asked whether they are marks.
+    Made when the first such text is read, as all characters are checked for marks.
     """
     marks = [sign for sign in map(chr, _MAYBE_MARKS) if unicodedata.category(sign)[0] == "M"]
-    # Apart, as a set of characters of the first plane alone is looked up in one step.
+    # Separately, as a set of characters of the first plane alone is looked up in one step.
     common, others = (f"[{''.join(part)}]" for part in (filter(_is_common, marks), filterfalse(_is_common, marks)))
     plain, joined = rf"[^\W{_SINGLE}{_JOINED}]", rf"(?:(?=[{_JOINED}])\w{common}*)"
     # A joiner within a word belongs to it, as in Persian and Sinhala.

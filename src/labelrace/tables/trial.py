@@ -1,8 +1,8 @@
-"""Whether the encoders of texts help: a second model reads words alone, until it is known which of the two is better.
+"""The trial of encoders of texts: a second model reads words alone, until one of the two is found to be better.
 
-What an encoder says of a text may help much, above all while few rows are known, or it may hurt. So in its first
-`DECIDED_AFTER` rows a tagger with encoders has two models, which learn the same rows: one reads the words and what the
-encoders give, the other one only the words. Both are tested on the same rows before these are learned, and the one with
+An encoder may help much, above all while few rows are known, or it may hurt. So in its first
+`DECIDED_AFTER` rows a tagger with encoders has two models, which learn the same rows: one reads the words and the
+encodings, the other one only the words. Both are tested on the same rows before these are learned, and the one with
 the better F1 on recent rows predicts. Then the other one is dropped. If words alone are better, the encoders are not
 called any more. Until the decision learning takes the time and memory of two models; texts are encoded once.
 
@@ -39,13 +39,13 @@ class Trial(NamedTuple):
     """The model that does not predict: the one without encoders if the other one has them, and the reverse."""
 
     model: Any
-    suggestions: Suggestions = Suggestions()  # what its rows have shown
+    suggestions: Suggestions = Suggestions()  # the sums of its rows
     n_rows: int = 0  # rows on which both were tested
     difference: float = 0.0  # how much larger its F1 was, summed over these rows, older ones less
 
 
 class Batch(NamedTuple):
-    """Rows to be learned, with what all encoders give."""
+    """Rows to be learned, with the outputs of all encoders."""
 
     before: Rows | None  # as they are read before they are learned; None for the first ones
     matrix: SparseMatrix
@@ -65,14 +65,14 @@ def using(features: FeatureState, used: bool) -> FeatureState:
 
 
 def to_read(known: Known | None) -> FeatureState | None:
-    """Return what tables are read with that are to be learned: with all encoders while they are on trial."""
+    """Return the features that read tables to be learned: with all encoders while they are on trial."""
     if known is None:
         return None
     return known.state.features if known.trial is None else using(known.state.features, True)
 
 
 def seen_by(known: Known | None, matrix: SparseMatrix) -> SparseMatrix:
-    """Leave out of a matrix what the encoders have given, if the model that predicts does not read it."""
+    """Remove the encodings from a matrix, if the model that predicts does not read them."""
     if known is None or known.trial is None or uses_encoders(known.state.features):
         return matrix
     return _without_encoders(known.state.features, matrix)
@@ -94,9 +94,9 @@ def learn(known: Known | None, after: Known, batch: Batch, new_model: Callable[[
     Parameters
     ----------
     known : Known
-        What was known before the batch; None if it is the first one.
+        The value before the batch; None if it is the first one.
     after : Known
-        What is known after it, but for the second model.
+        The value after it, but for the second model.
     batch : Batch
     new_model : callable
         Makes a model that has learned nothing.
@@ -120,7 +120,7 @@ def learn(known: Known | None, after: Known, batch: Batch, new_model: Callable[[
 
 
 def _learned(model: Any, after: Known, batch: Batch, used: bool) -> Any:
-    """Let a model learn a batch, with or without what encoders give."""
+    """Let a model learn a batch, with or without encodings."""
     if len(batch.reused) and model.is_fitted:
         model.reset_features(batch.reused)
     matrix = batch.matrix if used else _without_encoders(after.state.features, batch.matrix)

@@ -1,4 +1,4 @@
-"""The columns of the matrix that words and values have: a bounded table from 64-bit hashes to columns.
+"""The columns of words and values in the matrix: a bounded table from 64-bit hashes to columns.
 
 A word gets a column when it has been in enough rows; until then it is counted in a small filter. When all columns are
 used, new words take the columns of words that have not been seen for longest. A `Vocabulary` is a value: learning
@@ -26,12 +26,12 @@ _UNSEEN = 1000
 
 
 class Vocabulary(NamedTuple):
-    """The columns that words and values have."""
+    """The columns of words and values."""
 
     keys: Hashes  # the hashes of words and values, sorted
     columns: IntArray  # the column of each hash
     names: list[str]  # the name of each column; must not be modified
-    rows: FloatArray  # in how many rows the word of each column has been
+    rows: FloatArray  # number of rows of the word of each column
     seen: FloatArray  # when the word of each column was last seen: the number of the last row of that batch
     counters: npt.NDArray[np.uint8]  # the filter
     n_rows: float  # rows learned
@@ -42,8 +42,8 @@ class Keys(NamedTuple):
 
     hashes: Hashes
     names: Sequence[str]
-    rows: FloatArray  # in how many rows of the batch each is
-    needed: FloatArray  # in how many rows each must have been to get a column
+    rows: FloatArray  # number of rows of the batch that have each
+    needed: FloatArray  # number of rows that each must occur in to get a column
 
 
 def empty() -> Vocabulary:
@@ -60,11 +60,11 @@ def check(vocabulary: Vocabulary) -> Vocabulary:
     if not keys.shape == columns.shape == rows.shape == seen.shape == (len(names),):
         raise ValueError("its words do not fit one another")
     if [array.dtype for array in (keys, rows, seen, counters)] != [np.uint64, np.float64, np.float64, np.uint8]:
-        raise ValueError("its words are not of the types that words have")
+        raise ValueError("its words have wrong types")
     if (keys[1:] <= keys[:-1]).any() or (np.sort(columns) != np.arange(n_words)).any():
         raise ValueError("its words are not in order")
     if len(counters) != 1 << _FILTER_BITS or counters.ndim != 1:
-        raise ValueError("its words have not the counters that words have")
+        raise ValueError("its words have a wrong number of counters")
     return vocabulary
 
 
@@ -78,7 +78,7 @@ def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
 
 
 def since(start: Vocabulary, end: Vocabulary) -> Vocabulary:
-    """Return what was learned since a start, whose columns come first; counts are differences."""
+    """Return the counts since a start, whose columns come first."""
     before, seen = (np.pad(part, (0, len(end.rows) - len(part))) for part in (start.rows, start.seen))
     rows = end.rows - before
     return end._replace(
@@ -140,7 +140,7 @@ def learn(vocabulary: Vocabulary, batch: Keys, n_rows: int, max_columns: int) ->
 def _count(
     counters: npt.NDArray[np.uint8], hashes: Hashes, rows: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
-    """Count words without a column; return how often they were seen before, and the new counters."""
+    """Count words without a column; return their earlier counts, and the new counters."""
     if not len(hashes):
         return np.zeros(0), counters
     mask = np.uint64(len(counters) - 1)

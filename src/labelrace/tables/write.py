@@ -37,7 +37,7 @@ WRITTEN = frozenset((*_PLAIN, *_PREFIXED))
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 _TRUTHS = {"": False, "true": True, "false": False, "1": True, "0": False}
-# The longest text of a cell in Excel; and what its files cannot hold.
+# The longest text of a cell in Excel; and the characters that its files cannot hold.
 _LONGEST = 32_767
 _CONTROL = dict.fromkeys(i for i in range(32) if chr(i) not in "\t\n\r")
 
@@ -48,12 +48,12 @@ Write: TypeAlias = Callable[[Table], None]
 
 
 def written_names(known: Sequence[str]) -> tuple[str, str]:
-    """Return the names of the columns beside tags; with a prefix if a tagger has learned a column that is called so."""
+    """Return the names of the columns beside tags; with a prefix if a tagger has learned a column of such a name."""
     return _PREFIXED if {PROBABILITIES, REVIEW}.intersection(known) else _PLAIN
 
 
 def with_columns(table: Table, columns: Mapping[str, list[Any]]) -> Table:
-    """Return a table with further columns, as it was read; those of these names are replaced, and keep their place.
+    """Return a table with further columns, as it was read; those of these names are replaced where they are.
 
     Examples
     --------
@@ -66,13 +66,13 @@ def with_columns(table: Table, columns: Mapping[str, list[Any]]) -> Table:
 
 
 def is_waiting(table: Table) -> list[bool] | None:
-    """Tell which rows wait for review; None if the table is none that was written beside suggestions."""
+    """Return which rows wait for review; None if the table was not written with suggestions."""
     names = _names_in(table)
     return None if names is None else [_TRUTHS[text] for text in _texts(table.columns[names[1]])]
 
 
 def without_written(table: Table) -> Table:
-    """Return a table without the columns that were written beside suggestions."""
+    """Return a table without the columns that were written with suggestions."""
     return table.drop(_names_in(table) or ())
 
 
@@ -90,7 +90,7 @@ def probabilities_in(table: Table) -> list[list[float]] | None:
 
 
 def _names_in(table: Table) -> tuple[str, str] | None:
-    """Return what the columns are called that were written beside suggestions; None if the table has none."""
+    """Return the names of the columns that were written with suggestions; None if the table has none."""
     for names in (_PREFIXED, _PLAIN):
         if table.columns.keys() >= set(names) and _TRUTHS.keys() >= set(_texts(table.columns[names[1]])):
             return names
@@ -217,7 +217,7 @@ def _excel_writer(file: BinaryIO) -> Iterator[Write]:
 
 @contextmanager
 def _parquet_writer(file: BinaryIO) -> Iterator[Write]:
-    """Write Parquet; what the first rows do not tell the type of are texts."""
+    """Write Parquet; columns whose type the first rows do not show are texts."""
     from pyarrow import parquet
 
     writer: Any = None

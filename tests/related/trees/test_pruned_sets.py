@@ -138,7 +138,7 @@ class NaiveClassLeaf:
 
 
 class NaivePrunedSets:
-    """The most frequent label set, and from so many rows on a tree of classes; the first row of all is lost."""
+    """The most frequent label set, and from a number of rows on a tree of classes; the first row of all is lost."""
 
     def __init__(self, n_values, Y):
         self.n_values, self.began = n_values, False

@@ -7,7 +7,7 @@ them for all pseudo labels, and the log odds of all pseudo labels are products t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -115,7 +115,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
         rows = rows + np.append(each @ H, each.sum())
         return NaiveBayesState(kinds, rows, counts, sums, precision)
 
-    @property
+    @cached_property
     def _bins(self) -> bool:
         return self.numeric == "binned"
 

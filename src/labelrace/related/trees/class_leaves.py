@@ -2,9 +2,9 @@
 
 They are those of Weka's Hoeffding tree. Both ways to predict are tested on every row of the leaf before it is learned,
 and naive Bayes predicts where it has been right at least as often. It knows the rows that came since the leaf began,
-children begin anew; the most frequent class counts what the leaf began with, too. As in Weka's naive Bayes, classes and
-nominal values have Laplace's probabilities, and a numeric value is rounded to a multiple of 0.01 and has the normal
-probability of that bin (`labelrace.learners.naive_bayes.numeric`).
+children begin with nothing; the most frequent class counts what the leaf began with, too. As in Weka's naive Bayes,
+classes and nominal values have Laplace's probabilities, and a numeric value is rounded to a multiple of 0.01 and has
+the normal probability of that bin (`labelrace.learners.naive_bayes.numeric`).
 
 Rows and counts of nominal values are the tree's own statistics of the leaf; kept here are sums of the rounded numbers.
 A row costs two normal probabilities for each numeric feature and class, to learn and to predict.
@@ -103,7 +103,7 @@ class ClassLeaves(LeafLearner):
         return shared.empty
 
     def child_part(self, part: _Part, shared: _Shared) -> _Part:
-        """Let children begin anew."""
+        """Let children begin with nothing."""
         return shared.empty
 
     def update(self, part: _Part, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, rows: IntArray, shared: _Shared) -> _Part:

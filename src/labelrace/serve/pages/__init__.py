@@ -1,7 +1,7 @@
 """The pages where a team teaches the tagger: inbox, quality, tags, and a place to try it.
 
-A page is a template without data: its modules of script ask the API for what they show, as any other client does, with
-the token of who looks at it. Charts are those of the report: `figures` describes them, and the report's script draws
+A page is a template without data: its scripts get their data from the API, as any other client does, with
+the token of the reader. Charts are those of the report: `figures` describes them, and the report's script draws
 them. `files` reads and writes the tables that people drop on a page. There is no request to any other host.
 """
 
@@ -34,7 +34,7 @@ _ROWS, _COLUMNS, _LONG = 5, 12, 40
 
 
 def add_pages(app: FastAPI, service: Service) -> None:
-    """Add the pages, what they are made of below ``/static``, and what they ask for below ``/pages``."""
+    """Add the pages, their files below ``/static``, and their data below ``/pages``."""
     environment = make_environment("labelrace.serve.pages", "labelrace.report")
     # One file at a time: each may take a few hundred megabytes.
     one_file = CapacityLimiter(1)
@@ -48,7 +48,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/pages/quality", include_in_schema=False)
     def show_quality() -> Response:
-        """Return the part of the page that shows how good the tagger is."""
+        """Return the part of the page that shows the quality of the tagger."""
         figures = quality_figures(service.quality())
         charts = {
             chart.name: panels_data(chart.content) for chart in figures.charts if isinstance(chart.content, Panels)
@@ -61,7 +61,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/pages/columns", include_in_schema=False)
     def list_columns() -> dict[str, dict[str, str]]:
-        """Return the columns of the rows that came last, and what a form has for each."""
+        """Return the columns of the newest rows, and the kind of form field for each."""
         return {"columns": columns_of([row["cells"] for row in service.rows(state="all", limit=_ROWS)["rows"]])}
 
     @app.post("/pages/table", include_in_schema=False)
@@ -107,7 +107,7 @@ def _kind(cells: Sequence[Any]) -> str:
 
 
 def _static_files() -> dict[str, bytes]:
-    """Return what pages are made of, by name."""
+    """Return the files of the pages, by name."""
     folder = resources.files("labelrace.serve.pages") / "static"
     own = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
     return own | {
@@ -118,7 +118,7 @@ def _static_files() -> dict[str, bytes]:
 
 
 def _file(content: bytes, kind: str) -> Callable[[Request], Response]:
-    """Return the route of a file; a browser that has it is told so."""
+    """Return the route of a file; a browser that has it gets 304."""
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
 

@@ -1,4 +1,4 @@
-"""The numbers of the service as tables and charts of a report: how good the tagger is, and how it got there."""
+"""The numbers of the service as tables and charts of a report: the quality of the tagger, and its history."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _WIDE = (6.0, 3.0)
 _WHAT = {"alarm": "alarm: the rows may have changed", "drift": "drift confirmed"}
 _MEANINGS = {
     "alarm": "an alarm: the rows may have changed",
-    "drift": "a drift that was confirmed: what was learned before counts less from there on",
+    "drift": "a confirmed drift: earlier rows count less from there on",
 }
 
 
 class Tile(NamedTuple):
-    """A number that is looked at first, with a remark on it."""
+    """A number at the top of the page, with a remark."""
 
     name: str
     value: str
@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What the page shows: a sentence, numbers, and sections."""
+    """The content of the page: a sentence, numbers, and sections."""
 
     verdict: str
     tiles: Sequence[Tile]
@@ -59,7 +59,7 @@ class Figures(NamedTuple):
 
 
 def quality_figures(quality: Mapping[str, Any]) -> Figures:
-    """Return what the page shows of the answer of ``GET /v1/quality``."""
+    """Return the content of the page, made from the answer of ``GET /v1/quality``."""
     parts = [
         _over_rows(quality),
         _over_days(quality),
@@ -110,10 +110,10 @@ def _over_rows(quality: Mapping[str, Any]) -> Part:
     windows = quality["windows"]
     hint = (
         "Each point is a window of rows: their suggestions, as they stood before a person tagged them, compared with "
-        "what the person said. Agreement is the share of rows that got just the suggested tags."
+        "the tags that the person gave. Agreement is the share of rows that got just the suggested tags."
     )
     if len(windows) < 2:
-        return Part("rows", "Over rows", hint, missing="There is a line as soon as two windows of rows are tested.")
+        return Part("rows", "Over rows", hint, missing="The chart appears when two windows of rows are tested.")
     marks = [Mark(m["row"], 0, _MEANINGS[m["kind"]], _WHAT[m["kind"]], m["kind"] == "alarm") for m in quality["marks"]]
     marks += [Mark(new["row"], None, "a new tag", f"new tag: {new['tag']}") for new in quality["new_tags"]]
     series = _curves([window["row"] for window in windows], windows)
@@ -125,7 +125,7 @@ def _over_rows(quality: Mapping[str, Any]) -> Part:
 def _over_days(quality: Mapping[str, Any]) -> Part:
     days = quality["days"]
     if not days:
-        return Part("days", "Day by day", missing="There are no days yet on which rows were tagged.")
+        return Part("days", "Day by day", missing="The chart appears when rows have been tagged.")
     names = [_day_name(day["day"]) for day in days]
     shown = [(day, round(day["tested"] * (day["agreement"] or 0))) for day in days[-_DAYS:]]
     parts: dict[str, list[float]] = {
@@ -162,18 +162,18 @@ def _precision(curve: Mapping[str, Any]) -> Part:
         "often these are right."
     )
     if len(rows) < 2:
-        return Part("precision", title, hint, missing="It takes more tested rows to tell what could go without asking.")
+        return Part("precision", title, hint, missing="Not enough rows are tested yet.")
     x, y = [row[0] for row in rows], [row[1] for row in rows]
     tips = [f"From {_share(c)} confidence on: {_share(p)} right, in {_share(h)} of rows" for h, p, c in rows]
     series = [Series("found" if target else "", x, y, 0, marker="o", tips=tips)]
     if target is not None:
-        tip = f"{_share(target)} is the precision that was asked for"
-        series.append(Series("asked for", [0.0, 1.0], [target, target], None, tips=[tip, tip]))
+        tip = f"{_share(target)} is the target precision"
+        series.append(Series("target", [0.0, 1.0], [target, target], None, tips=[tip, tip]))
         reached = max((h for h, p, _ in rows if p >= target), default=None)
         hint += " " + (
-            f"With {_share(target)} asked for, {_share(reached)} of rows can be left to the tagger."
+            f"At a target of {_share(target)}, {_share(reached)} of rows can be left to the tagger."
             if reached is not None
-            else f"With {_share(target)} asked for, every row is for people still."
+            else f"At a target of {_share(target)}, every row still needs a person."
         )
     labels = ("share of rows with a tag", "precision")
     panel = Panel("", series, *labels, x_range=(0.0, 1.0), y_range=(0.0, 1.0), percent=True)
@@ -187,7 +187,7 @@ def _calibration(bins: Sequence[Mapping[str, Any]]) -> Part:
     shown = [one for one in bins if one["count"]]
     title, hint = "Are probabilities true?", "On the diagonal, tags of a probability of 70% are right in 70% of rows."
     if len(shown) < 2:
-        return Part("calibration", title, hint, missing="It takes more tested rows to tell.")
+        return Part("calibration", title, hint, missing="Not enough rows are tested yet.")
     tips = [f"Tags of {_share(b['probability'])}: {_share(b['right'])} right, of {b['count']:,}" for b in shown]
     chart = calibration_chart([one["probability"] for one in shown], [one["right"] for one in shown], tips)
     return Part("calibration", title, charts=[chart._replace(hint=hint)])
@@ -226,7 +226,7 @@ def _share(value: float) -> str:
 
 
 def _day_name(day: str) -> str:
-    """Return a day of ISO 8601 as people say it.
+    """Return a day of ISO 8601 as day and month.
 
     >>> _day_name("2026-11-09")
     '9 Nov'

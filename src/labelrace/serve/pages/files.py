@@ -25,11 +25,11 @@ from labelrace.tables.tags import tags_of_table, without_tags
 from labelrace.tables.write import table_writer
 
 MAX_BYTES = 10 * 10**6
-"""The largest file that is read. It is less than a body may have: its rows come back with tags, to be written."""
+"""The largest file that is read. It is less than a body may have, as its rows come back with tags."""
 MAX_ROWS = 20_000
-# The most JSON that is made a file: that of a file with its tags.
+# The largest JSON that is written as a file: that of a file with its tags.
 _MAX_BODY = 16 * 10**6
-# What an Excel file may be, unpacked: it is read from memory.
+# The largest unpacked size of an Excel file: it is read from memory.
 _MAX_UNPACKED = 200 * 10**6
 _BATCH = 1000
 
@@ -59,13 +59,13 @@ def read_rows(name: str, content: bytes, tags: str | None = None) -> bytes:
         The name of the file. Its suffix says how it is read; nothing else of it is used.
     content : bytes
     tags : str or None, default=None
-        The column of tags; by default one that is called so, and empty for none.
+        The column of tags; by default one with such a name; empty for none.
 
     Returns
     -------
     JSON bytes
         ``columns`` are the columns without tags, ``rows`` lists of their cells, ``tags_column`` the column of tags, or
-        null, ``tags`` lists of texts, or null for rows without, ``names`` all columns, ``notes`` what was noticed.
+        null, ``tags`` lists of texts, or null for rows without, ``names`` all columns, ``notes`` warnings.
     """
     suffix = _suffix(name, READABLE)
     if len(content) > MAX_BYTES:
@@ -130,12 +130,12 @@ def _suffix(name: str, known: tuple[str, ...]) -> str:
 
 
 def _check_unpacked(content: bytes) -> None:
-    """Refuse an Excel file that is small only as long as it is packed."""
+    """Refuse an Excel file that is too large when unpacked."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, ValueError, OSError):
-        return  # whoever reads it says what is wrong
+        return  # the reader says what is wrong
     if size > _MAX_UNPACKED:
         raise Problem(413, "File too large", f"Unpacked, an Excel file may have at most {_MAX_UNPACKED // 10**6} MB.")
 
@@ -145,7 +145,7 @@ def _whole_table(path: Path) -> Table:
     n_rows = 0
     for part in file_tables(path, _BATCH):
         for name, cells in part.columns.items():
-            # A column that comes later was missing before; as JSON lines have it.
+            # A column that comes later was missing before, as in JSON lines.
             columns.setdefault(name, [None] * n_rows).extend(cells.tolist() if isinstance(cells, np.ndarray) else cells)
         n_rows += part.n_rows
         for cells in columns.values():
@@ -170,7 +170,7 @@ def _as_rows(table: Table, tags: str | None) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    """Return a cell as the API takes it: a text, a number, a truth, None, or a list of texts."""
+    """Return a cell as the API takes it: a text, a number, a bool, None, or a list of texts."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):

@@ -22,7 +22,7 @@ export class Queue {
   isDone = (row) => this.filters.state === "waiting" && row.state === "tagged";
   isTaken = (row) => Boolean(row.open_by) && row.open_by !== this.me;
 
-  /** Ask for the rows anew, and begin with the first. */
+  /** Ask for the rows again, and begin with the first. */
   async load() {
     const asked = (this.loading = this.asked += 1);
     let answer;

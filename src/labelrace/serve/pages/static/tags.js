@@ -265,7 +265,7 @@ function addTag() {
       const names = synonyms.value.split(",").map((one) => one.trim()).filter(Boolean);
       return tag ? { tags: { [tag]: { synonyms: names, description: description.value.trim() } } } : null;
     },
-    touches: () => (tags.some(({ tag }) => tag === name.value.trim()) ? "There is such a tag: this describes it anew." : ""),
+    touches: () => (tags.some(({ tag }) => tag === name.value.trim()) ? "There is such a tag: this replaces its description." : ""),
     done: async () => {
       await load();
       show(name.value.trim());
@@ -296,7 +296,7 @@ startShell({
   onEvent: (name) => {
     if (name !== "position") return;
     clearTimeout(waiting);
-    // What stands in fields is not taken from under the hands that write there: only the table is drawn anew.
+    // What stands in fields is not taken from under the hands that write there: only the table is drawn again.
     waiting = setTimeout(() => !byId("body").contains(document.activeElement) && load(), 1000);
   },
 });

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-// Words that count: those with at least this share of what the strongest adds, and at most so many.
+// Words that count: those with at least this share of what the strongest adds, and at most this number.
 const SHARE = 0.2;
 const MOST = 5;
 const COLORS = 8;
