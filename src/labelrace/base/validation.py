@@ -346,8 +346,7 @@ def _as_floats(X: Any, estimator: EstimatorInfo, is_clean: bool | None = None) -
         raise TypeError("X must be rows of features, got a dict: give a list of dicts, one for each row.")
     _refuse_text(X)
     X = _without_sparse_columns(X)
-    if np.ma.isMaskedArray(X):
-        X = np.ma.filled(X.astype(float), np.nan)
+    X = unmasked(X)
     finite = "allow-nan" if estimator.algorithm.skips_missing else True
     try:
         # Infinities of both signs are refused, not warned about.
@@ -367,6 +366,11 @@ def _as_floats(X: Any, estimator: EstimatorInfo, is_clean: bool | None = None) -
     except OverflowError:
         raise ValueError("X holds a whole number that is too large to be a float.") from None
     return canonical(checked) if scipy.sparse.issparse(checked) else checked
+
+
+def unmasked(X: Any) -> Any:
+    """Make the masked values of a masked array NaN, which is missing; others stay as they are."""
+    return np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else X
 
 
 def _without_sparse_columns(X: Any) -> Any:
