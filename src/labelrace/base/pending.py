@@ -189,8 +189,7 @@ class Numbers:
         if scipy.sparse.issparse(X):
             return NumberRows(scipy.sparse.csr_array(X, dtype=float, copy=True))
         matrix = np.array(validation.unmasked(X), dtype=float)
-        names = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
-        return NumberRows(matrix, names if len(names) == matrix.shape[-1] else None)
+        return NumberRows(matrix, naming.column_names(X, getattr(self.model, "feature_names_in_", None)))
 
     def ids(self, rows: NumberRows) -> list[Hashable]:
         """Refuse rows without ids."""
