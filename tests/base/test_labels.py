@@ -185,5 +185,5 @@ def test_whole_numbers_as_names_of_labels():
     np.testing.assert_array_equal(dense(next_labels(pd.DataFrame([[1, 0]]), 1, known).matrix), [[1, 0]])
     counted = schema(2, first_labels(pd.DataFrame(np.eye(2), columns=[1, 0]), 2, None).names)
     np.testing.assert_array_equal(dense(next_labels(pd.DataFrame([[1, 0]]), 1, counted).matrix), [[0, 1]])
-    with pytest.raises(ValueError, match="y must have its columns in the order 0, 1, 2, …, as those learned.*got 1, 0"):
+    with pytest.raises(ValueError, match=r"y must have its columns in the order 0, 1, 2, ….*got 1, 0"):
         next_labels(pd.DataFrame([[1, 0]], columns=[1, 0]), 1, schema(2))

@@ -93,8 +93,8 @@ def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = Fa
         naming.refuse_shuffled(columns_of_y, "y")
         names = naming.as_array(columns_of_y)
         warnings.warn(
-            "y has names of labels, but the labels learned so far have none: its columns are taken in their order. Give "
-            "label_names, or a data frame from the start.",
+            "y has names of labels, but the labels learned so far have none: its columns are taken in their order. "
+            "Give label_names, or a data frame from the start.",
             UserWarning,
             stacklevel=2,
         )

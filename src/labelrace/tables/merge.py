@@ -14,14 +14,15 @@ from labelrace.exceptions import MergeError
 from labelrace.tables import features, suggestions
 from labelrace.tables.known import Known
 from labelrace.tables.read import Table, as_table
-from labelrace.tables.state import TagCounts, TaggerState, TagSets, add_sets
+from labelrace.tables.state import TagCounts, TaggerState, TagNames, TagSets, add_sets
 from labelrace.tables.suggestions import Suggestions
+from labelrace.tables.tag_doubts import folded
 from labelrace.tables.trial import Trial, uses_encoders
 from labelrace.typing import IntArray, SparseMatrix
 
 
-def merge(known: Known, other: Known) -> Known:
-    """Merge the knowledge of two taggers that learned different rows.
+def merge(known: Known, other: Known, *, fold_tags: bool = False) -> Known:
+    """Merge the knowledge of two taggers that learned different rows; tags may be folded to one spelling.
 
     Raises
     ------
@@ -33,6 +34,9 @@ def merge(known: Known, other: Known) -> Known:
             "The taggers cannot be merged: both have learned the same first rows, which would count twice. Let one of "
             "them learn its rows from start.emptied(), or use labelrace.merging (start, gain, add, join)."
         )
+    if fold_tags:
+        spelled = folded(other.state.counts, known.state.all_names())
+        other = other.translate_tags(TagNames({tag: one for tag, one in spelled.items() if tag != one}))
     # The same tags have the same names in both, so that models join them.
     names = known.state.names.joined(other.state.names)
     known, other = known.translate_tags(names), other.translate_tags(names)
