@@ -24,7 +24,7 @@ from labelrace.tables.cells import (
     filled,
     parse_list,
 )
-from labelrace.tables.column_kinds import SEPARATORS, Column, date_pattern
+from labelrace.tables.column_kinds import SEPARATORS, Column, date_pattern, exchanged
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
 from labelrace.typing import FloatArray, IntArray, SparseMatrix
@@ -96,9 +96,12 @@ def _list(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 def _date(column: Column, cells: Cells) -> tuple[Block, list[int]]:
     dates, wrong = as_dates(cells, column.pattern)
     if wrong:
-        # Another program may write dates in another way.
+        # Another program may write dates in another way; but not some of a batch with day and month exchanged.
         pattern = date_pattern([cells[row] for row in wrong])
         if pattern is not None:
+            day, other = column.pattern.partition(" ")[0], exchanged(column.pattern)
+            if other is not None and pattern.startswith(other.partition(" ")[0]):
+                pattern = day + pattern[len(day) :]
             others, wrong = as_dates(cells, pattern)
             dates = np.where(np.isnat(dates), others, dates)
             wrong = [row for row in wrong if np.isnat(dates[row])]

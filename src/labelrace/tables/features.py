@@ -36,8 +36,10 @@ from labelrace.tables.column_kinds import (
     KINDS_BY_PARAMETER,
     LEFT_OUT,
     Column,
+    batch_pattern,
     check_overrides,
     column_of,
+    exchanged,
     with_signs,
 )
 from labelrace.tables.name_matches import TextWords
@@ -107,6 +109,8 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
         else:
             separator, decimal = before.separator or column.separator, before.decimal or column.decimal
             known[column.name] = before._replace(separator=separator, decimal=decimal)
+            if before.is_open and column.pattern in (before.pattern, exchanged(before.pattern)):
+                known[column.name] = before._replace(pattern=column.pattern, is_open=column.is_open)
     moments = {
         name: merge_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
         for name in {**one.moments, **other.moments}
@@ -231,6 +235,9 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             column_of(column.name, cells) if column.kind == "empty" else with_signs(column, cells)
             for column, cells in ((column, _cells(table, column)) for column in state.columns)
         )
+        for before, column in zip(state.columns, columns, strict=True):
+            if before.kind == "date":
+                self._exchanged(before, column.pattern)
         moments = {
             name: add_moments(state.moments.get(name, Moments()), table.columns[name], decimal)
             for name, decimal in ((column.name, column.decimal) for column in columns if column.kind == "number")
@@ -340,6 +347,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             if column.name in by_encoders:
                 blocks.append(by_encoders[column.name])
             if column.name not in by_encoders or not self.encoders_only:
+                column = self._as_written(column, cells)
                 block, wrong = make_block(column, cells, moments.get(column.name, Moments()))
                 if wrong:
                     refuse_contradiction(column, cells, wrong)
@@ -349,6 +357,19 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
                     )
                 blocks.append(block)
         return blocks
+
+    def _as_written(self, column: Column, cells: Cells) -> Column:
+        """Return a column with the format of the dates of a batch."""
+        return self._exchanged(column, batch_pattern(column, cells)) if column.kind == "date" else column
+
+    def _exchanged(self, column: Column, pattern: str) -> Column:
+        """Return a column of dates with another format, and say so if it is another one."""
+        if pattern != column.pattern:
+            self._say(
+                f"The column {column.name!r} holds dates that only {pattern!r} fits, as which they are read; those "
+                f"learned were read as {column.pattern!r}. Write dates as 2024-12-31, which leaves no doubt."
+            )
+        return column._replace(pattern=pattern)
 
     def _warn_of_other_columns(self, columns: tuple[Column, ...], table: Table) -> None:
         known = {column.name: column for column in columns}
