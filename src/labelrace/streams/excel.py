@@ -107,9 +107,11 @@ def _openpyxl() -> Any:
 
 
 def _value(cell: Any) -> Any:
-    """Return a cell as a text, number, truth or date; None if it is empty, blank or an error."""
+    """Return a cell as a text, number, truth or date, durations in seconds; None if it is empty, blank or an error."""
     if isinstance(cell, str):
         return None if not cell.strip() or cell in _NO_VALUES else cell
-    if isinstance(cell, (time, timedelta)):
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    if isinstance(cell, time):
         return str(cell)
     return cell
