@@ -60,6 +60,7 @@ class Block(NamedTuple):
     names: list[str]
     words: list[str] | None = None  # of a text: its matrix has counts of words, to be weighted and scaled to length one
     min_rows: int = 1  # in how many rows its words must have been to get a column of the matrix
+    has_values: bool = False  # whether it is of a category or a list, whose values may be new as words are
 
 
 def make_block(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
@@ -120,7 +121,8 @@ def _date(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 
 def _of_values(column: Column, matrix: SparseMatrix, values: list[str]) -> Block:
     names = [f"{column.name}={value[:_LONGEST_NAME]}" for value in values]
-    return Block(matrix, hash_names(f"{column.name}=", values), names)
+    hashes = hash_names(f"{column.name}=", values)
+    return Block(matrix, hashes, names, has_values=column.kind in ("category", "list"))
 
 
 def _number(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:

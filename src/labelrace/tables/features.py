@@ -44,7 +44,7 @@ from labelrace.tables.column_kinds import (
 )
 from labelrace.tables.name_matches import TextWords
 from labelrace.tables.read import Table, as_table
-from labelrace.tables.vocabulary import Keys, Vocabulary
+from labelrace.tables.vocabulary import Hashes, Keys, Vocabulary
 from labelrace.tables.write import WRITTEN
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
@@ -57,17 +57,26 @@ class FeatureState(NamedTuple):
     vocabulary: Vocabulary  # the columns of the matrix that words and values have
 
 
+class Values(NamedTuple):
+    """The values of a category or a list: in which rows each of them, a column, is, and the hashes of the values."""
+
+    counts: SparseMatrix
+    hashes: Hashes
+
+
 class Rows(NamedTuple):
-    """The rows of a table as a model reads them, and the words of its texts."""
+    """The rows of a table as a model reads them, the words of its texts, and the values of its categories and lists."""
 
     matrix: SparseMatrix
     texts: tuple[TextWords, ...]
+    values: tuple[Values, ...] = ()
 
     def take(self, rows: list[int]) -> Rows:
         """Return some of the rows."""
         if len(rows) == self.matrix.shape[0]:
             return self
-        return Rows(self.matrix[rows], tuple(text._replace(counts=text.counts[rows]) for text in self.texts))
+        texts = tuple(text._replace(counts=text.counts[rows]) for text in self.texts)
+        return Rows(self.matrix[rows], texts, tuple(one._replace(counts=one.counts[rows]) for one in self.values))
 
 
 class Update(NamedTuple):
@@ -76,6 +85,7 @@ class Update(NamedTuple):
     state: FeatureState  # what is known after it
     matrix: SparseMatrix
     texts: tuple[TextWords, ...]
+    values: tuple[Values, ...]
     reused: IntArray  # columns that were taken from other words
     as_before: Callable[[], SparseMatrix]  # makes the matrix that `transform` makes before the table is learned
 
@@ -264,7 +274,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             return self._read(state._replace(columns=old), table).matrix
 
         after = FeatureState(columns, {**state.moments, **moments}, known)
-        return Update(after, matrix, _texts(blocks), reused, as_before)
+        return Update(after, matrix, _texts(blocks), _values(blocks), reused, as_before)
 
     def detect_columns(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
@@ -302,7 +312,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
 
     def _read(self, state: FeatureState, table: Table) -> Rows:
         blocks = self._blocks(state.columns, state.moments, table, self._encode_columns(state.columns, table))
-        return Rows(_known_words(blocks, state.vocabulary, table.n_rows), _texts(blocks))
+        return Rows(_known_words(blocks, state.vocabulary, table.n_rows), _texts(blocks), _values(blocks))
 
     def _encode_columns(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
         """Return the blocks of the columns that have an encoder."""
@@ -468,6 +478,11 @@ def _cells(table: Table, column: Column) -> Cells:
 def _texts(blocks: list[Block]) -> tuple[TextWords, ...]:
     """Return the words of the blocks that are texts."""
     return tuple(TextWords(b.matrix, b.words, b.min_rows == 1, b.hashes) for b in blocks if b.words is not None)
+
+
+def _values(blocks: list[Block]) -> tuple[Values, ...]:
+    """Return the values of the blocks that are categories or lists."""
+    return tuple(Values(block.matrix, block.hashes) for block in blocks if block.has_values)
 
 
 def _keys(blocks: list[Block], min_rows: int | None) -> Keys:

@@ -14,8 +14,8 @@ import numpy as np
 from labelrace.decisions.rules import Rule
 from labelrace.tables import suggestions, vocabulary
 from labelrace.tables.cells import as_name
-from labelrace.tables.features import Rows, TableFeatures
-from labelrace.tables.name_matches import Matches, NameIndexes
+from labelrace.tables.features import Rows, TableFeatures, Values
+from labelrace.tables.name_matches import Matches, NameIndexes, TextWords
 from labelrace.tables.state import TaggerState, TagNames, f1
 from labelrace.tables.suggestions import Candidates
 from labelrace.tables.tag_details import TagDetails
@@ -178,17 +178,18 @@ class Known:
         return bool(self.state.suggestions.scores.rows) and self.state.suggestions.uses_names
 
     def _is_known(self, rows: Rows) -> BoolArray:
-        """Tell of each row whether a word of its texts has been seen before; without words, whether anything has."""
+        """Tell of each row whether a word or a value has been seen before; without words, whether anything has."""
         is_filled: BoolArray = np.diff(rows.matrix.indptr) > 0
         features = self.state.features
         if not rows.texts or uses_encoders(features):
             return is_filled
         has_words, has_known = np.zeros((2, len(is_filled)), dtype=bool)
-        for text in rows.texts:
-            is_word_known = vocabulary.find(features.vocabulary, text.hashes) >= 0
-            of_entries = np.repeat(np.arange(len(is_filled)), np.diff(text.counts.indptr))
-            has_words[of_entries] = True
-            has_known[of_entries[is_word_known[text.counts.indices]]] = True
+        columns: list[TextWords | Values] = [*rows.texts, *rows.values]
+        for words in columns:
+            is_one_known = vocabulary.find(features.vocabulary, words.hashes) >= 0
+            of_entries = np.repeat(np.arange(len(is_filled)), np.diff(words.counts.indptr))
+            has_words[of_entries] |= isinstance(words, TextWords)
+            has_known[of_entries[is_one_known[words.counts.indices]]] = True
         return np.where(has_words, has_known, is_filled)
 
     def _own(self, rows: Rows) -> list[set[str]]:

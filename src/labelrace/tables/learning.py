@@ -137,7 +137,7 @@ def _learn_part(
     rows = None
     # What has learned nothing, as an emptied tagger, is not tested: its errors tell nothing.
     if known is not None and known.state.n_rows and (test_with is not None or to_learn[0]):
-        rows = Rows(update.as_before(), update.texts)
+        rows = Rows(update.as_before(), update.texts, update.values)
         state, predicted = _tested(known, rows, to_test, test_with, predicted)
     state = state.add_met(met)
     if not to_learn[0]:
