@@ -104,7 +104,7 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
     Raises
     ------
     MergeError
-        If a column is of different kinds.
+        If a column is of different kinds, or of lists with other separators.
     """
     known = {column.name: column for column in one.columns}
     for column in other.columns:
@@ -115,6 +115,11 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
             raise MergeError(
                 f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
                 "other; say what it is (text=, category=, …), or let both start from one model."
+            )
+        elif None not in (before.separator, column.separator) and before.separator != column.separator:
+            raise MergeError(
+                f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
+                "other; learn lists, or texts with one separator, or leave the column out (drop=)."
             )
         else:
             separator, decimal = before.separator or column.separator, before.decimal or column.decimal

@@ -450,7 +450,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         """
         if not isinstance(other, Tagger):
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
-        return self._exchange(lambda known: merge.merge(known, other._checked_known(), fold_tags=self.fold_tags))
+        given: dict[str, Any] = {"fold_tags": self.fold_tags, "separator": self.separator}
+        return self._exchange(lambda known: merge.merge(known, other._checked_known(), **given))
 
     def emptied(self) -> Self:
         """Return a copy that knows the columns, words and tags of this one, and has learned nothing.
