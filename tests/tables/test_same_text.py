@@ -158,3 +158,15 @@ def test_durations_of_excel_are_seconds(tmp_path):
     book.save(tmp_path / "t.xlsx")
     [table] = file_tables(tmp_path / "t.xlsx", 10)
     assert as_numbers(table.columns["wait"])[0].tolist() == [108000.0, 90.0]
+
+
+def test_empty_rows_of_excel_are_left_out_with_a_warning(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for cells in ([], ["a", "b"], ["x", 1], [], [" ", None], ["y", 2], [], ["z", 3], [], []):
+        book.active.append(cells)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(UserWarning, match="empty rows are left out, the first is row 4: results have no rows") as told:
+        [table] = file_tables(tmp_path / "t.xlsx", 10)
+    assert len(told) == 1
+    assert table.columns["a"] == ["x", "y", "z"]
