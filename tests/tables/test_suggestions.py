@@ -157,7 +157,7 @@ def test_rows_unlike_anything_seen_are_left_to_people():
     assert tagger.predict([{"title": "asdf qwer"}]) == [set()]
 
 
-def test_a_known_value_is_enough_beside_unknown_words():
+def test_a_value_that_decides_is_enough_beside_unknown_words():
     rows = [
         {"body": f"word{i % 50} text{i % 7} here", "shop": f"c{i % 4}", "price": float(i % 9), "tags": [f"t{i % 4}"]}
         for i in range(800)
