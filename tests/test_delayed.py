@@ -51,6 +51,18 @@ def test_learning_later_is_learning(data, name, kind):
     late.learn([22], Y[22:23])
 
 
+def test_masked_values_are_missing_while_rows_wait(data):
+    X, Y = data
+    hidden = np.random.default_rng(0).random(X.shape) < 0.3
+    masked = np.ma.masked_array(np.where(hidden, 50.0, X), hidden)
+    model = labelrace.make_model("obr").partial_fit(masked[:20], Y[:20])
+    delayed = DelayedLabels(copy.deepcopy(model))
+    delayed.predict(masked[20:60], ids=range(40))
+    delayed.learn(range(40), Y[20:60])
+    model.partial_fit(masked[20:60], Y[20:60])
+    np.testing.assert_array_equal(delayed.model.decision_function(X), model.decision_function(X))
+
+
 def test_what_was_given_is_not_kept_hold_of(data):
     X, Y = data
     for make in (np.array, sparse.csr_array):

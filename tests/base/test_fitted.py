@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Perceptron, SGDClassifier
 
 from labelrace import RACEClassifier
+from labelrace.base.fitted import _most_likely_first
 from labelrace.base.sparse import dense
 from labelrace.exceptions import MergeError
 from labelrace.learners.naive_bayes.bank import NaiveBayes
@@ -150,3 +151,13 @@ def test_what_is_no_model(data):
         model.merge(Perceptron())
     with pytest.raises(NotFittedError):
         model.merge(RACEClassifier())
+
+
+@pytest.mark.parametrize("equal", [1, 2, 5])
+def test_fewer_best_labels_are_the_first_of_more(equal):
+    rng = np.random.default_rng(0)
+    likely, scores = (rng.integers(0, equal, size=(200, 40)).astype(float) for _ in range(2))
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    expected = np.lexsort((-scores, -likely), axis=1)
+    for k in range(1, 41):
+        np.testing.assert_array_equal(_most_likely_first(likely, scores, k), expected[:, :k])

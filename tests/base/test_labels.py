@@ -169,4 +169,21 @@ def test_later_labels_without_names():
     with pytest.raises(ValueError, match="labels learned so far have none"):
         next_labels([{"a"}], 1, schema(2))
     # Columns that have names give them to labels that have none yet.
-    assert list(next_labels(pd.DataFrame(np.eye(3), columns=list("xyz")), 3, schema(2)).names) == list("xyz")
+    with pytest.warns(UserWarning, match="its columns are taken in their order"):
+        assert list(next_labels(pd.DataFrame(np.eye(3), columns=list("xyz")), 3, schema(2)).names) == list("xyz")
+
+
+def test_whole_numbers_as_names_of_labels():
+    first = first_labels(pd.DataFrame(np.eye(2), columns=[30, 10]), 2, None)
+    assert list(first.names) == ["30", "10"]
+    assert first_labels(pd.DataFrame(np.eye(2), columns=[30, 10]), 2, ["a", "b"]).names.tolist() == ["a", "b"]
+    known = schema(2, first.names)
+    found = next_labels(pd.DataFrame([[1, 0, 1]], columns=[10, 30, 50]), 1, known)
+    assert found.names.tolist() == ["30", "10", "50"]
+    np.testing.assert_array_equal(dense(found.matrix), [[0, 1, 1]])
+    # Columns that are only counted have no names, as those of a matrix; unless these are known.
+    np.testing.assert_array_equal(dense(next_labels(pd.DataFrame([[1, 0]]), 1, known).matrix), [[1, 0]])
+    counted = schema(2, first_labels(pd.DataFrame(np.eye(2), columns=[1, 0]), 2, None).names)
+    np.testing.assert_array_equal(dense(next_labels(pd.DataFrame([[1, 0]]), 1, counted).matrix), [[0, 1]])
+    with pytest.raises(ValueError, match=r"y must have its columns in the order 0, 1, 2, ….*got 1, 0"):
+        next_labels(pd.DataFrame([[1, 0]], columns=[1, 0]), 1, schema(2))

@@ -419,3 +419,32 @@ def test_read_only_sparse_data_will_do(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)
         labelrace.make_model(name).fit(X, Y).predict(X)
+
+
+def test_whole_numbers_as_names_of_features():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 3)), rng.integers(0, 2, size=(60, 2))
+    frame = pd.DataFrame(X, columns=[7, 3, 1])
+    named = labelrace.make_model("obr").partial_fit(frame, Y)
+    assert named.feature_names_in_.tolist() == ["7", "3", "1"]
+    np.testing.assert_array_equal(named.predict(frame), labelrace.make_model("obr").partial_fit(X, Y).predict(X))
+    for call in (named.predict, lambda X: named.partial_fit(X, Y)):
+        with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+            call(frame[[3, 7, 1]])
+    with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- 9"):
+        named.predict(frame.rename(columns={3: 9}))
+
+
+def test_columns_that_are_only_counted_are_refused_in_another_order():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 3)), rng.integers(0, 2, size=(60, 2))
+    frame = pd.DataFrame(X)
+    for first in (X, frame):
+        model = labelrace.make_model("obr").partial_fit(first, Y)
+        assert not hasattr(model, "feature_names_in_")
+        np.testing.assert_array_equal(model.predict(frame), model.predict(X))
+        for call in (model.predict, lambda X, model=model: model.partial_fit(X, Y)):
+            with pytest.raises(ValueError, match=r"X must have its columns in the order 0, 1, 2, ….*got 2, 1, 0"):
+                call(frame[[2, 1, 0]])
+        with pytest.warns(UserWarning, match="X has feature names, but"):
+            model.predict(frame.rename(columns={1: 9}))

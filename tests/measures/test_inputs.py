@@ -227,3 +227,52 @@ def test_what_measures_need_and_mean():
         sorted(filter(is_loss, [*measure_names(), "one_error", "ranking_loss", "ndcg_at_3", "precision_at_K"]))
         == losses
     )
+
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def frame(values, names):
+    return pd.DataFrame(values, columns=names)
+
+
+def sets(Y, names=NAMES):
+    return [{names[column] for column in np.flatnonzero(row)} for row in Y]
+
+
+@pytest.mark.parametrize("names", [NAMES, [30, 10, 40, 20], [0, 1, 2, 3], [3, 1, 0, 2]])
+def test_columns_of_frames_are_matched_by_name(names):
+    expected = evaluate(Y_TRUE, Y_PRED, SCORES)
+    other = [2, 0, 3, 1]
+    shuffled = [frame(values, names).iloc[:, other] for values in (Y_PRED, SCORES)]
+    assert same(evaluate(frame(Y_TRUE, names), *shuffled), expected)
+    texts = list(map(str, names))
+    assert same(evaluate(sets(Y_TRUE, texts), sets(Y_PRED, texts), shuffled[1], label_names=texts), expected)
+
+
+def test_columns_of_other_names():
+    for labels in ({"Y_true": frame(Y_TRUE, NAMES)}, {"Y_true": sets(Y_TRUE), "label_names": NAMES}):
+        with pytest.raises(ValueError, match=r"scores must have (the columns of Y_true|label_names), got others"):
+            evaluate(**labels, scores=frame(SCORES, list("abcx")), measures="coverage")
+    with pytest.raises(
+        ValueError, match="Y_pred must have its columns in the order 0, 1, 2, …, as Y_true has no names"
+    ):
+        evaluate(Y_TRUE, frame(Y_PRED, range(4))[[3, 1, 0, 2]], measures="micro_f1")
+    expected = evaluate(Y_TRUE, Y_PRED, measures="micro_f1")
+    for truth in (Y_TRUE, pd.DataFrame(Y_TRUE)):
+        with pytest.warns(UserWarning, match="Y_pred has names of labels, but Y_true has none"):
+            assert evaluate(truth, frame(Y_PRED, NAMES), measures="micro_f1") == expected
+    # Columns without names are those of an array.
+    assert evaluate(frame(Y_TRUE, NAMES), pd.DataFrame(Y_PRED), measures="micro_f1") == expected
+    assert evaluate(frame(Y_TRUE, [30, 10, 40, 20]), pd.DataFrame(Y_PRED), measures="micro_f1") == expected
+
+
+def test_names_in_another_form_are_the_same():
+    raw, written = [{"Cafe\u0301", " oven "}, {"b"}], [{"Caf\u00e9", "oven"}, {"b"}]
+    for names in (None, ["Caf\u00e9", "oven", "b"], ["Cafe\u0301", " oven ", "b"]):
+        assert evaluate(raw, written, measures="micro_f1", label_names=names) == {"micro_f1": 1.0}
+        assert evaluate(written, raw, measures="micro_f1", label_names=names) == {"micro_f1": 1.0}
+    # Names that are told apart stay so.
+    assert evaluate([{"a"}], [{"a "}], measures="micro_f1", label_names=["a", "a "]) == {"micro_f1": 0.0}
+    with pytest.raises(ValueError, match="Y_pred must hold labels of label_names, got 'x'"):
+        evaluate(raw, [{"x"}, set()], measures="micro_f1", label_names=["Caf\u00e9", "oven", "b"])

@@ -167,3 +167,34 @@ def test_rows_that_both_have_learned_are_noticed(tmp_path):
     joined = Tagger("tags", random_state=0).partial_fit(ROWS[1600:2000]).merge(one)
     with pytest.raises(MergeError, match="the same first rows"):
         joined.merge(other)
+
+
+def separated(name, separator, first):
+    """Make rows with two values of a column that are written as one text."""
+    rows = []
+    for number in range(first, first + 800):
+        one, other = f"t{number % 4}", f"w{number // 4 % 3}"
+        row = {"body": f"alpha{one} word{other} {number}", "tags": [one, other]}
+        rows.append({**row, name: separator.join([one, other])})
+    return rows
+
+
+def test_tags_with_other_separators_are_not_merged():
+    one, other = (
+        Tagger("tags", random_state=0).partial_fit(separated("tags", separator, first))
+        for first, separator in ((0, ";"), (1000, "|"))
+    )
+    with pytest.raises(MergeError, match=r"separated by ';' in one and by '\|' in the other.*set_params\(separator="):
+        one.merge(other)
+    assert one.n_rows_ == 800
+    one.set_params(separator="|").merge(other).partial_fit(separated("tags", "|", 5000))
+    assert len(one.tags_) == 7
+
+
+def test_lists_with_other_separators_are_not_merged():
+    one, other = (
+        Tagger("tags", random_state=0).partial_fit(separated("parts", separator, first))
+        for first, separator in ((0, ";"), (1000, "|"))
+    )
+    with pytest.raises(MergeError, match=r"'parts' is list \(separated by ';'\) in one and list \(separated by '\|'\)"):
+        one.merge(other)

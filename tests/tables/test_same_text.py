@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from labelrace import Tagger, load
 from labelrace.cli.predict import tag_tables
-from labelrace.tables.cells import as_name, as_texts, one_form
+from labelrace.tables.cells import as_name, as_numbers, as_texts, one_form
 from labelrace.tables.read import Table, as_table, file_tables, stack_tables, table_batches, text_tables
 
 AGENTS = [1300000000000000001, 1300000000000000002, 1300000000000000003]
@@ -125,3 +126,47 @@ def test_one_text_for_a_value():
 def test_parts_of_a_column_that_are_floats_and_exact():
     parts = [Table({"id": np.array([1.0, np.nan])}, 2), as_table({"id": np.array([2**60 + 1])})]
     assert stack_tables(parts).columns["id"] == [1.0, None, 2**60 + 1]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_are_seconds_through_every_door(unit, tmp_path):
+    durations = pd.Series(pd.to_timedelta([90.0, 3600.0, None, -1.0], unit="s")).astype(f"timedelta64[{unit}]")
+    frame = pd.DataFrame({"wait": durations})
+    frame.to_parquet(tmp_path / "t.parquet")
+    arrow = pa.table({"wait": pa.array(durations, pa.duration(unit))})
+    doors = [
+        frame,
+        frame.convert_dtypes(dtype_backend="pyarrow"),
+        frame.astype(object),
+        arrow,
+        frame.to_dict("records"),
+        arrow.to_pylist(),
+        {"wait": durations.to_numpy()},
+        {"wait": pd.TimedeltaIndex(durations)},
+        {"wait": list(durations.to_numpy())},
+        *file_tables(tmp_path / "t.parquet", 10),
+    ]
+    for door in doors:
+        np.testing.assert_array_equal(as_numbers(as_table(door).columns["wait"])[0], [90.0, 3600.0, np.nan, -1.0])
+
+
+def test_durations_of_excel_are_seconds(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for cell in ("wait", timedelta(hours=30), timedelta(seconds=90)):
+        book.active.append([cell])
+    book.save(tmp_path / "t.xlsx")
+    [table] = file_tables(tmp_path / "t.xlsx", 10)
+    assert as_numbers(table.columns["wait"])[0].tolist() == [108000.0, 90.0]
+
+
+def test_empty_rows_of_excel_are_left_out_with_a_warning(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for cells in ([], ["a", "b"], ["x", 1], [], [" ", None], ["y", 2], [], ["z", 3], [], []):
+        book.active.append(cells)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(UserWarning, match="empty rows are left out, the first is row 4: results have no rows") as told:
+        [table] = file_tables(tmp_path / "t.xlsx", 10)
+    assert len(told) == 1
+    assert table.columns["a"] == ["x", "y", "z"]

@@ -157,6 +157,21 @@ def test_rows_unlike_anything_seen_are_left_to_people():
     assert tagger.predict([{"title": "asdf qwer"}]) == [set()]
 
 
+def test_a_value_that_decides_is_enough_beside_unknown_words():
+    rows = [
+        {"body": f"word{i % 50} text{i % 7} here", "shop": f"c{i % 4}", "price": float(i % 9), "tags": [f"t{i % 4}"]}
+        for i in range(800)
+    ]
+    tagger = Tagger("tags", text="body", category="shop", random_state=0).partial_fit(rows)
+    asked = [
+        {"body": "zzz", "shop": "c1"},
+        {"body": "zzz", "shop": "new"},
+        {"body": "zzz"},
+        {"body": "zzz", "price": 3.0},
+    ]
+    assert tagger.predict(asked) == [{"t1"}, set(), set(), set()]
+
+
 def test_tags_below_the_least_probability_are_not_given():
     tagger = Tagger("tags", random_state=0).partial_fit(noisy_tickets(2000))
     every = tagger.suggest(noisy_tickets(200, seed=1))

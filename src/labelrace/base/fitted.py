@@ -28,6 +28,7 @@ _SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
 
 # Scores computed at once where not all of them are kept: 2²² are 32 MB.
 _CELLS = 2**22
+_LOWEST = float(np.finfo(np.float64).min)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,12 +237,21 @@ def _refuse_weights(successor: Any, batch: Batch) -> None:
 
 
 def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> IntArray:
-    """List the columns of the ``k`` most likely labels of each row, best first; of equals those with higher scores."""
+    """List the columns of the ``k`` most likely labels of each row, best first.
+
+    Of equals those with higher scores come first, and of these the first columns, whatever ``k`` is.
+    """
     if k < likely.shape[1]:
         least = -np.partition(-likely, k - 1, axis=1)[:, k - 1 : k]
         # Above the least probability all are taken, and of those that have it the ones with the highest scores.
-        rank = np.where(likely > least, np.inf, np.where(likely == least, scores, -np.inf))
+        rank = np.where(likely > least, np.inf, np.where(likely == least, np.clip(scores, _LOWEST, -_LOWEST), -np.inf))
         best = np.sort(np.argpartition(-rank, k - 1, axis=1)[:, :k], axis=1)
+        last = np.take_along_axis(rank, best, axis=1).min(axis=1, keepdims=True)
+        tied = np.flatnonzero(np.count_nonzero(rank >= last, axis=1) > k)
+        if len(tied):
+            is_above, is_last = rank[tied] > last[tied], rank[tied] == last[tied]
+            n_free = k - is_above.sum(axis=1, keepdims=True)
+            best[tied] = np.nonzero(is_above | (is_last & (np.cumsum(is_last, axis=1) <= n_free)))[1].reshape(-1, k)
     else:
         best = np.tile(np.arange(k), (len(likely), 1))
     keys = (-np.take_along_axis(scores, best, axis=1), -np.take_along_axis(likely, best, axis=1))

@@ -6,6 +6,7 @@ model does not know: they come behind those that it knows, and the state grows b
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
     # What a sparse matrix does not store is known to be absent.
     if allow_missing and n_rows and known.size == np.prod(matrix.shape) and np.isnan(known).all():
         raise ValueError("y contains NaN only: a first batch must have at least one known label.")
-    columns_of_y = _label_columns(Y)
+    columns_of_y = _label_columns(Y, names)
     if columns_of_y is None and names is not None and len(names) != matrix.shape[1]:
         raise ValueError(f"label_names has {len(names)} names, but y has {matrix.shape[1]} labels.")
     found = columns_of_y or names
@@ -71,7 +72,7 @@ def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = Fa
         _refuse_other_rows(sets.matrix, n_rows)
         return _aligned(sets, schema, known)
     matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
-    columns_of_y = None if is_plain else _label_columns(Y)
+    columns_of_y = None if is_plain else _label_columns(Y, known)
     if columns_of_y is not None and known is not None:
         return _aligned(NamedRows(matrix, columns_of_y), schema, known)
     n_labels, n_known = matrix.shape[1], schema.n_labels
@@ -87,7 +88,16 @@ def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = Fa
         )
     if n_labels > n_known:
         limits.LABELS.check(n_labels, "y")
-    names = known if columns_of_y is None else naming.as_array(columns_of_y)
+    names = known
+    if columns_of_y is not None:
+        naming.refuse_shuffled(columns_of_y, "y")
+        names = naming.as_array(columns_of_y)
+        warnings.warn(
+            "y has names of labels, but the labels learned so far have none: its columns are taken in their order. "
+            "Give label_names, or a data frame from the start.",
+            UserWarning,
+            stacklevel=2,
+        )
     return Labels(matrix, names, scipy.sparse.issparse(matrix), matrix.dtype)
 
 
@@ -199,11 +209,10 @@ def _refuse_values(values: Array, allow_missing: bool) -> None:
         raise ValueError(f"y must hold 0 and 1, got {what}: continuous targets are not labels.")
 
 
-def _label_columns(Y: Any) -> list[str] | None:
-    """Take the names of a data frame's columns; None if they are not text."""
-    if not hasattr(Y, "columns") or not all(isinstance(name, str) for name in Y.columns):
-        return None
-    return _distinct(list(map(str, Y.columns)))
+def _label_columns(Y: Any, known: list[str] | Array | None) -> list[str] | None:
+    """Take the names of a data frame's columns; None if it has none, or if they only count the columns."""
+    names = naming.column_names(Y, known)
+    return None if names is None else _distinct(names)
 
 
 def _given_names(given: Any) -> list[str]:

@@ -154,6 +154,38 @@ def columns_among(names: Sequence[str] | Array, known: Mapping[str, int] | Itera
     return np.array([index.get(name, -1) for name in names], dtype=np.int32)
 
 
+def column_names(frame: Any, known: Sequence[str] | Array | None = None) -> list[str] | None:
+    """Return the names of a data frame's columns as texts; None if it has none.
+
+    Whole numbers are names, unless they only count the columns from 0, or the known names hold no whole numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame([[0, 1]], columns=[30, 10])), column_names(pd.DataFrame([[0, 1]]))
+    (['30', '10'], None)
+    """
+    names = list(getattr(frame, "columns", ()))
+    if not names or all(isinstance(name, str) for name in names):
+        return list(map(str, names)) or None
+    if not all(isinstance(name, (int, np.integer)) and not isinstance(name, bool) for name in names):
+        return None
+    texts, others = list(map(str, names)), None if known is None else set(known)
+    if names == list(range(len(names))):
+        return texts if others is not None and others.issuperset(texts) else None
+    return texts if others is None or any(name.lstrip("-").isdecimal() for name in others) else None
+
+
+def refuse_shuffled(names: Sequence[str] | Array | None, argument: str) -> None:
+    """Refuse the numbers of columns in another order than 0, 1, 2, …, where those known are only counted."""
+    counted = list(map(str, range(0 if names is None else len(names))))
+    if names is not None and list(names) != counted and set(names) == set(counted):
+        raise ValueError(
+            f"{argument} must have its columns in the order 0, 1, 2, …, as those learned, which have no names, got "
+            f"{', '.join(names[:5])}{', …' if len(names) > 5 else ''}: sort them, {argument}.sort_index(axis=1)."
+        )
+
+
 def as_array(names: Iterable[str]) -> Array:
     """Make the array of names that a model keeps, which is not to be written to: it gets another."""
     known = names if isinstance(names, list) else list(names)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import naming, state_file
+from labelrace.base import naming, state_file, validation
 from labelrace.base.naming import NamedRows
 from labelrace.base.sparse import stacked
 from labelrace.exceptions import UnknownRowError
@@ -188,9 +188,8 @@ class Numbers:
             return NumberRows(named.matrix.copy(), list(named.names))
         if scipy.sparse.issparse(X):
             return NumberRows(scipy.sparse.csr_array(X, dtype=float, copy=True))
-        matrix = np.array(X, dtype=float)
-        names = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
-        return NumberRows(matrix, names if len(names) == matrix.shape[-1] else None)
+        matrix = np.array(validation.unmasked(X), dtype=float)
+        return NumberRows(matrix, naming.column_names(X, getattr(self.model, "feature_names_in_", None)))
 
     def ids(self, rows: NumberRows) -> list[Hashable]:
         """Refuse rows without ids."""

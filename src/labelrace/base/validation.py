@@ -346,8 +346,7 @@ def _as_floats(X: Any, estimator: EstimatorInfo, is_clean: bool | None = None) -
         raise TypeError("X must be rows of features, got a dict: give a list of dicts, one for each row.")
     _refuse_text(X)
     X = _without_sparse_columns(X)
-    if np.ma.isMaskedArray(X):
-        X = np.ma.filled(X.astype(float), np.nan)
+    X = unmasked(X)
     finite = "allow-nan" if estimator.algorithm.skips_missing else True
     try:
         # Infinities of both signs are refused, not warned about.
@@ -369,6 +368,11 @@ def _as_floats(X: Any, estimator: EstimatorInfo, is_clean: bool | None = None) -
     return canonical(checked) if scipy.sparse.issparse(checked) else checked
 
 
+def unmasked(X: Any) -> Any:
+    """Make the masked values of a masked array NaN, which is missing; others stay as they are."""
+    return np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else X
+
+
 def _without_sparse_columns(X: Any) -> Any:
     """Make the sparse columns of a data frame dense where others are: scikit-learn does so too, with a warning."""
     kinds = list(getattr(X, "dtypes", ())) if hasattr(X, "iloc") and hasattr(X, "columns") else []
@@ -387,8 +391,8 @@ def check_finite(X: AnyMatrix, *, allow_missing: bool) -> None:
         raise ValueError("X contains NaN, and this model does not take missing values: fill them, or leave them out.")
 
 
-def _frame_names(X: Any) -> Array | None:
-    """Take the names of a data frame's columns; None if it has none, or if they are not text."""
+def _frame_names(X: Any, known: Array | None = None) -> Array | None:
+    """Take the names of a data frame's columns; None if it has none, or if they only count the columns."""
     names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "shape") else []
     are_text = [isinstance(name, str) for name in names]
     if any(are_text) and not all(are_text):
@@ -396,12 +400,16 @@ def _frame_names(X: Any) -> Array | None:
             "X must have column names that are all of one type: feature names are only supported if all input features "
             "have string names."
         )
-    return naming.as_array(names) if any(are_text) else None
+    given = naming.column_names(X, known) if names else None
+    return None if given is None else naming.as_array(given)
 
 
 def _check_frame_names(X: Any, schema: Schema, estimator: EstimatorInfo) -> None:
     """Compare the names of a data frame's columns with those that are known, as scikit-learn does."""
-    given, known = _frame_names(X), schema.feature_names
+    known = schema.feature_names
+    given = _frame_names(X, known)
+    if known is None:
+        naming.refuse_shuffled(given, "X")
     if (given is None) != (known is None):
         reason = "X does not have valid feature names, but {} was fitted with feature names"
         if known is None:

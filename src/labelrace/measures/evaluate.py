@@ -26,7 +26,7 @@ from labelrace.measures.example import (
     specificity,
     subset_accuracy,
 )
-from labelrace.measures.inputs import as_label_matrices, as_labels, as_scores, as_top, in_order_of
+from labelrace.measures.inputs import as_label_matrices, as_labels, as_scores, as_top
 from labelrace.measures.label import macro, macro_auc, macro_of_present, micro, micro_auc
 from labelrace.measures.ranking import (
     RelevantRanks,
@@ -160,6 +160,7 @@ def evaluate(
     ----------
     Y_true : array-like, sparse matrix or DataFrame of shape (n, l), or list of sets
         The true labels: 0 or 1 for each row and label, or for each row a set (or list) of the names of its labels.
+        Columns of data frames are matched by name; names are the same in every Unicode form, and without spaces around.
     Y_pred : array-like, sparse matrix or DataFrame of shape (n, l), or list of sets, default=None
         The predicted labels, in the same form. Used only if one of the measures needs them.
     scores : array-like of shape (n, l), default=None
@@ -217,8 +218,8 @@ def evaluate(
         named = [name for name in lacking if chosen[name].needs_scores == (argument == "scores")]
         raise ValueError(f"{argument} must be given to compute {', '.join(named)}, got None")
     counted = default_zero_division(measures) if zero_division is None else zero_division
-    scores = in_order_of(Y_true, scores, "scores")
-    batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores, top, _checked_division(counted))
+    inputs = as_label_matrices(Y_true, Y_pred, scores, label_names)
+    batch = _Batch(*inputs, top, _checked_division(counted))
     return {name: batch.value(name, measure) for name, measure in chosen.items() if name not in lacking}
 
 

@@ -6,6 +6,7 @@ dense and sparse matrices then share every line of what follows, and nothing spa
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,24 +33,35 @@ def are_label_sets(Y: Any) -> bool:
 
 
 def sorted_names(*sides: Any, without: Sequence[Any] = ()) -> list[Any]:
-    """Return the names that occur in lists of label sets, in order, numbers before texts, without some of them."""
+    """Return the names that occur in lists of label sets, in order, numbers before texts, without some of them.
+
+    Texts are written as taggers write tags, so that tags may be compared with those predicted.
+    """
     names = {name for rows in sides for row in rows for name in row}.difference(without)
-    return sorted(names, key=lambda name: (isinstance(name, str), name))
+    return sorted(set(map(_name, names)).difference(without), key=lambda name: (isinstance(name, str), name))
+
+
+def _name(name: Any) -> Any:
+    from labelrace.tables.cells import as_name  # here, as importing tables is slow and matrices need none
+
+    return as_name(name) if isinstance(name, str) else name
 
 
 def as_label_matrices(
-    Y_true: Any, Y_pred: Any, label_names: Sequence[Any] | None = None
-) -> tuple[AnyMatrix, AnyMatrix]:
+    Y_true: Any, Y_pred: Any, scores: Any = None, label_names: Sequence[Any] | None = None
+) -> tuple[AnyMatrix, AnyMatrix, Any]:
     """Return labels that are given as sets of names as matrices with the same columns, and others as they are.
 
-    The columns are `label_names`, by default the names that occur, sorted.
+    The columns are `label_names`, by default the names that occur, sorted. Data frames, also of scores, get their
+    columns in the same order.
     """
     if not (are_label_sets(Y_true) or are_label_sets(Y_pred)):
         if label_names is not None:
             raise ValueError(
                 "label_names must be left out where labels are given as matrices, whose columns are in order"
             )
-        return Y_true, in_order_of(Y_true, Y_pred, "Y_pred")
+        known = list(getattr(Y_true, "columns", ()))
+        return Y_true, in_order_of(known, Y_pred, "Y_pred"), in_order_of(known, scores, "scores")
     given = {"Y_true": Y_true, "Y_pred": Y_pred} if Y_pred is not None else {"Y_true": Y_true}
     rows = {name: _rows(Y) for name, Y in given.items()}
     for name, side in rows.items():
@@ -61,18 +73,44 @@ def as_label_matrices(
             )
     names = sorted_names(*rows.values()) if label_names is None else list(label_names)
     truth, predicted = rows["Y_true"], rows.get("Y_pred")
-    return _from_sets(truth, names, "Y_true"), None if predicted is None else _from_sets(predicted, names, "Y_pred")
+    return (
+        _from_sets(truth, names, "Y_true"),
+        None if predicted is None else _from_sets(predicted, names, "Y_pred"),
+        in_order_of(names, scores, "scores", "label_names"),
+    )
 
 
-def in_order_of(Y_true: Any, other: Any, what: str) -> Any:
-    """Return a data frame with its columns in the order of the true labels' frame, by name; others as they are."""
-    names, given = (list(getattr(Y, "columns", ())) for Y in (Y_true, other))
-    # Columns that are numbered have no names.
-    if names == given or not all(isinstance(name, str) for name in (*names, *given)) or not names or not given:
+def in_order_of(known: list[Any], other: Any, what: str, whose: str = "the columns of Y_true") -> Any:
+    """Return a data frame with its columns in the order of known names; others, and columns without names, as they are.
+
+    Columns that are only counted, 0, 1, 2, …, have no names, unless these are the known ones.
+    """
+    columns = list(getattr(other, "columns", ()))
+    given, names = _texts(columns), _texts(known)
+    if not given or given == names:
         return other
-    if sorted(names) != sorted(given) or len(set(names)) < len(names):
-        raise ValueError(f"{what} must have the columns of Y_true, got others: name the labels alike.")
-    return other[names]
+    is_counted, numbers = columns == list(range(len(columns))), list(map(str, range(len(columns))))
+    if names and sorted(names) == sorted(given) and len(set(names)) == len(names):
+        return other[[columns[given.index(name)] for name in names]]
+    if is_counted:
+        return other
+    if names and known != list(range(len(known))):
+        raise ValueError(f"{what} must have {whose}, got others: name the labels alike.")
+    if set(given) == set(numbers):
+        raise ValueError(f"{what} must have its columns in the order 0, 1, 2, …, as Y_true has no names: sort them.")
+    warnings.warn(
+        f"{what} has names of labels, but Y_true has none: its columns are taken in their order. Give Y_true as a data "
+        "frame with the same names.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return other
+
+
+def _texts(names: list[Any]) -> list[str]:
+    """Write names that are texts or whole numbers as texts; none if there are others."""
+    are_names = all(isinstance(name, (str, int, np.integer)) for name in names)
+    return list(map(str, names)) if are_names else []
 
 
 def _rows(Y: Any) -> Sequence[Any] | None:
@@ -85,12 +123,21 @@ def _rows(Y: Any) -> Sequence[Any] | None:
 
 def _from_sets(rows: Any, names: Sequence[Any], what: str) -> SparseMatrix:
     column_of = {name: column for column, name in enumerate(names)}
+    written = dict[Any, int]()
+
+    def column(name: Any) -> int:
+        """Find the column of a name, also if it is written in another form."""
+        if name not in column_of:
+            if not written:
+                written.update((_name(one), number) for number, one in reversed(list(enumerate(names))))
+            column_of[name] = written[_name(name)]
+        return column_of[name]
+
     try:
-        indices = [sorted({column_of[name] for name in row}) for row in rows]
-    except KeyError as error:
-        raise ValueError(
-            f"{what} must hold labels of label_names, got {error.args[0]!r}; add it to label_names"
-        ) from error
+        indices = [sorted({column(name) for name in row}) for row in rows]
+    except KeyError:
+        unknown = next(name for row in rows for name in row if name not in column_of)
+        raise ValueError(f"{what} must hold labels of label_names, got {unknown!r}; add it to label_names") from None
     indptr = np.cumsum([0, *map(len, indices)])
     columns = np.array([column for row in indices for column in row], dtype=np.intp)
     return _ones_at(columns, indptr, (len(indices), len(names)))

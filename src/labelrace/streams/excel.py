@@ -88,12 +88,23 @@ class ExcelFile:
         sheet = book.worksheets[0 if self.sheet is None else names.index(self.sheet)]
         # What some programs write as the size of a sheet is too small.
         sheet.reset_dimensions()
+        last, is_told = None, False
         for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
             cells = list(map(_value, row))
             while cells and cells[-1] is None:
                 cells.pop()
-            if cells:
-                yield number, cells
+            if not cells:
+                continue
+            if last is not None and last < number - 1 and not is_told:
+                is_told = True
+                warnings.warn(
+                    f"{self.path}: empty rows are left out, the first is row {last + 1}: results have no rows "
+                    "for them.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            last = number
+            yield number, cells
 
 
 def _openpyxl() -> Any:
@@ -107,9 +118,11 @@ def _openpyxl() -> Any:
 
 
 def _value(cell: Any) -> Any:
-    """Return a cell as a text, number, truth or date; None if it is empty, blank or an error."""
+    """Return a cell as a text, number, truth or date, durations in seconds; None if it is empty, blank or an error."""
     if isinstance(cell, str):
         return None if not cell.strip() or cell in _NO_VALUES else cell
-    if isinstance(cell, (time, timedelta)):
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    if isinstance(cell, time):
         return str(cell)
     return cell

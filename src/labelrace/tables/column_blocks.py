@@ -24,7 +24,7 @@ from labelrace.tables.cells import (
     filled,
     parse_list,
 )
-from labelrace.tables.column_kinds import SEPARATORS, Column, date_pattern
+from labelrace.tables.column_kinds import SEPARATORS, Column, date_pattern, exchanged
 from labelrace.tables.text import count_items, count_words, hash_names
 from labelrace.tables.vocabulary import Hashes
 from labelrace.typing import FloatArray, IntArray, SparseMatrix
@@ -60,6 +60,7 @@ class Block(NamedTuple):
     names: list[str]
     words: list[str] | None = None  # of a text: its matrix has counts of words, to be weighted and scaled to length one
     min_rows: int = 1  # number of rows that its words must occur in to get a column of the matrix
+    has_values: bool = False  # whether it is of a category or a list, whose values may be new as words are
 
 
 def make_block(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
@@ -96,9 +97,12 @@ def _list(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 def _date(column: Column, cells: Cells) -> tuple[Block, list[int]]:
     dates, wrong = as_dates(cells, column.pattern)
     if wrong:
-        # Another program may write dates in another way.
+        # Another program may write dates in another way; but not some of a batch with day and month exchanged.
         pattern = date_pattern([cells[row] for row in wrong])
         if pattern is not None:
+            day, other = column.pattern.partition(" ")[0], exchanged(column.pattern)
+            if other is not None and pattern.startswith(other.partition(" ")[0]):
+                pattern = day + pattern[len(day) :]
             others, wrong = as_dates(cells, pattern)
             dates = np.where(np.isnat(dates), others, dates)
             wrong = [row for row in wrong if np.isnat(dates[row])]
@@ -117,7 +121,8 @@ def _date(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 
 def _of_values(column: Column, matrix: SparseMatrix, values: list[str]) -> Block:
     names = [f"{column.name}={value[:_LONGEST_NAME]}" for value in values]
-    return Block(matrix, hash_names(f"{column.name}=", values), names)
+    hashes = hash_names(f"{column.name}=", values)
+    return Block(matrix, hashes, names, has_values=column.kind in ("category", "list"))
 
 
 def _number(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:

@@ -41,14 +41,9 @@ _CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")
 _TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _DATE_LIKE = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*$")
-DATE_PATTERNS = (
-    "iso",
-    *(
-        f"{day}{time}"
-        for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d")
-        for time in ("", " %H:%M", " %H:%M:%S")
-    ),
-)
+_DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d")
+_TIMES = ("", " %H:%M", " %H:%M:%S")
+DATE_PATTERNS = ("iso", *(f"{day}{time}" for day in _DAYS for time in _TIMES))
 # Signs that separate the values of lists written as text.
 SEPARATORS = (";", "|", ",", "\t", "\n")
 # Number of cells from which the kind of a column is detected.
@@ -79,6 +74,7 @@ class Column(NamedTuple):
     embedding: str = ""  # hash of the embedding model, if the encoder is one; see `labelrace.tables.embedding`
     uses_encoder: bool = True  # False if texts are tagged better without the encoder; see `labelrace.tables.trial`
     decimal: str | None = None  # the decimal sign of numbers that are written as text; None if it is not known yet
+    is_open: bool = False  # whether day and month of all dates so far could be exchanged
 
     def __str__(self) -> str:
         if self.kind == "text":
@@ -136,14 +132,18 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
         pattern = date_pattern(sample) or "iso"
         dates, _ = as_dates(sample, pattern)
         days = dates.astype("datetime64[D]")
-        return column._replace(
-            pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
-        )
+        has_time = bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
+        reads, others, _ = _reads(pattern, sample)
+        return column._replace(pattern=pattern, has_time=has_time, is_open=0 < reads == others)
     return with_signs(column, sample)
 
 
 def with_signs(column: Column, cells: Cells) -> Column:
-    """Detect the separator of lists, or the decimal sign of numbers, if it is not known yet, from texts."""
+    """Detect the separator of lists, the decimal sign of numbers or the order of dates, if it is not known yet."""
+    if column.is_open:
+        reads, others, _ = _reads(column.pattern, cells)
+        pattern = batch_pattern(column, cells)
+        return column._replace(pattern=pattern, is_open=reads <= others and pattern == column.pattern)
     if column.kind == "number" and column.decimal is None and isinstance(cells, list):
         return column._replace(decimal=find_decimal(cells))
     if column.kind != "list" or column.separator is not None:
@@ -236,6 +236,37 @@ def date_pattern(cells: Cells) -> str | None:
     fits = {pattern: _share(parse_date(text, pattern) is not None for text in texts) for pattern in DATE_PATTERNS}
     best = max(fits, key=lambda pattern: fits[pattern])
     return best if fits[best] >= _MIN_SHARE else None
+
+
+def batch_pattern(column: Column, cells: Cells) -> str:
+    """Return the format of a batch of dates: the learned one, or that with day and month exchanged if only that fits.
+
+    Examples
+    --------
+    >>> column = Column("when", "date", pattern="%d/%m/%Y")
+    >>> batch_pattern(column, ["02/01/2024", "02/13/2024"]), batch_pattern(column, ["02/01/2024", "13/02/2024"])
+    ('%m/%d/%Y', '%d/%m/%Y')
+    """
+    reads, others, both = _reads(column.pattern, cells)
+    other = exchanged(column.pattern)
+    return other if other is not None and reads < others >= _MIN_SHARE * both else column.pattern
+
+
+def exchanged(pattern: str) -> str | None:
+    """Return a format of dates with day and month exchanged; None if it cannot be taken for another one."""
+    other = pattern.translate(str.maketrans("dm", "md"))
+    return other if other != pattern and other in DATE_PATTERNS else None
+
+
+def _reads(pattern: str, cells: Cells) -> tuple[int, int, int]:
+    """Count the texts that a format of dates reads, those that it reads with day and month exchanged, and all these."""
+    other = exchanged(pattern)
+    if other is None or isinstance(cells, np.ndarray):
+        return 0, 0, 0
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    days = (pattern.partition(" ")[0], other.partition(" ")[0])
+    read = [[any(parse_date(text, day + time) is not None for time in _TIMES) for text in texts] for day in days]
+    return sum(read[0]), sum(read[1]), sum(map(any, zip(*read, strict=True)))
 
 
 def find_separator(cells: Cells) -> str | None:

@@ -36,13 +36,15 @@ from labelrace.tables.column_kinds import (
     KINDS_BY_PARAMETER,
     LEFT_OUT,
     Column,
+    batch_pattern,
     check_overrides,
     column_of,
+    exchanged,
     with_signs,
 )
 from labelrace.tables.name_matches import TextWords
 from labelrace.tables.read import Table, as_table
-from labelrace.tables.vocabulary import Keys, Vocabulary
+from labelrace.tables.vocabulary import Hashes, Keys, Vocabulary
 from labelrace.tables.write import WRITTEN
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
@@ -55,17 +57,26 @@ class FeatureState(NamedTuple):
     vocabulary: Vocabulary  # the columns of words and values in the matrix
 
 
+class Values(NamedTuple):
+    """The values of a category or a list: in which rows each of them, a column, is, and the hashes of the values."""
+
+    counts: SparseMatrix
+    hashes: Hashes
+
+
 class Rows(NamedTuple):
-    """The rows of a table as a model reads them, and the words of its texts."""
+    """The rows of a table as a model reads them, the words of its texts, and the values of its categories and lists."""
 
     matrix: SparseMatrix
     texts: tuple[TextWords, ...]
+    values: tuple[Values, ...] = ()
 
     def take(self, rows: list[int]) -> Rows:
         """Return some of the rows."""
         if len(rows) == self.matrix.shape[0]:
             return self
-        return Rows(self.matrix[rows], tuple(text._replace(counts=text.counts[rows]) for text in self.texts))
+        texts = tuple(text._replace(counts=text.counts[rows]) for text in self.texts)
+        return Rows(self.matrix[rows], texts, tuple(one._replace(counts=one.counts[rows]) for one in self.values))
 
 
 class Update(NamedTuple):
@@ -74,6 +85,7 @@ class Update(NamedTuple):
     state: FeatureState  # the state after it
     matrix: SparseMatrix
     texts: tuple[TextWords, ...]
+    values: tuple[Values, ...]
     reused: IntArray  # columns that were taken from other words
     as_before: Callable[[], SparseMatrix]  # makes the matrix that `transform` makes before the table is learned
 
@@ -92,7 +104,7 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
     Raises
     ------
     MergeError
-        If a column is of different kinds.
+        If a column is of different kinds, or of lists with other separators.
     """
     known = {column.name: column for column in one.columns}
     for column in other.columns:
@@ -104,9 +116,16 @@ def merge(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArra
                 f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
                 "other; give its kind (text=, category=, …), or let both start from one model."
             )
+        elif None not in (before.separator, column.separator) and before.separator != column.separator:
+            raise MergeError(
+                f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
+                "other; learn lists, or texts with one separator, or leave the column out (drop=)."
+            )
         else:
             separator, decimal = before.separator or column.separator, before.decimal or column.decimal
             known[column.name] = before._replace(separator=separator, decimal=decimal)
+            if before.is_open and column.pattern in (before.pattern, exchanged(before.pattern)):
+                known[column.name] = before._replace(pattern=column.pattern, is_open=column.is_open)
     moments = {
         name: merge_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
         for name in {**one.moments, **other.moments}
@@ -231,6 +250,9 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             column_of(column.name, cells) if column.kind == "empty" else with_signs(column, cells)
             for column, cells in ((column, _cells(table, column)) for column in state.columns)
         )
+        for before, column in zip(state.columns, columns, strict=True):
+            if before.kind == "date":
+                self._exchanged(before, column.pattern)
         moments = {
             name: add_moments(state.moments.get(name, Moments()), table.columns[name], decimal)
             for name, decimal in ((column.name, column.decimal) for column in columns if column.kind == "number")
@@ -257,7 +279,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             return self._read(state._replace(columns=old), table).matrix
 
         after = FeatureState(columns, {**state.moments, **moments}, known)
-        return Update(after, matrix, _texts(blocks), reused, as_before)
+        return Update(after, matrix, _texts(blocks), _values(blocks), reused, as_before)
 
     def detect_columns(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
@@ -295,7 +317,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
 
     def _read(self, state: FeatureState, table: Table) -> Rows:
         blocks = self._blocks(state.columns, state.moments, table, self._encode_columns(state.columns, table))
-        return Rows(_known_words(blocks, state.vocabulary, table.n_rows), _texts(blocks))
+        return Rows(_known_words(blocks, state.vocabulary, table.n_rows), _texts(blocks), _values(blocks))
 
     def _encode_columns(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
         """Return the blocks of the columns that have an encoder."""
@@ -340,6 +362,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
             if column.name in by_encoders:
                 blocks.append(by_encoders[column.name])
             if column.name not in by_encoders or not self.encoders_only:
+                column = self._as_written(column, cells)
                 block, wrong = make_block(column, cells, moments.get(column.name, Moments()))
                 if wrong:
                     refuse_contradiction(column, cells, wrong)
@@ -349,6 +372,19 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
                     )
                 blocks.append(block)
         return blocks
+
+    def _as_written(self, column: Column, cells: Cells) -> Column:
+        """Return a column with the format of the dates of a batch."""
+        return self._exchanged(column, batch_pattern(column, cells)) if column.kind == "date" else column
+
+    def _exchanged(self, column: Column, pattern: str) -> Column:
+        """Return a column of dates with another format, and say so if it is another one."""
+        if pattern != column.pattern:
+            self._say(
+                f"The column {column.name!r} holds dates that only {pattern!r} fits, as which they are read; those "
+                f"learned were read as {column.pattern!r}. Write dates as 2024-12-31, which leaves no doubt."
+            )
+        return column._replace(pattern=pattern)
 
     def _warn_of_other_columns(self, columns: tuple[Column, ...], table: Table) -> None:
         known = {column.name: column for column in columns}
@@ -447,6 +483,11 @@ def _cells(table: Table, column: Column) -> Cells:
 def _texts(blocks: list[Block]) -> tuple[TextWords, ...]:
     """Return the words of the blocks that are texts."""
     return tuple(TextWords(b.matrix, b.words, b.min_rows == 1, b.hashes) for b in blocks if b.words is not None)
+
+
+def _values(blocks: list[Block]) -> tuple[Values, ...]:
+    """Return the values of the blocks that are categories or lists."""
+    return tuple(Values(block.matrix, block.hashes) for block in blocks if block.has_values)
 
 
 def _keys(blocks: list[Block], min_rows: int | None) -> Keys:

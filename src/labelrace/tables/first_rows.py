@@ -92,6 +92,7 @@ def _is_like(one: Column | None, other: Column) -> bool:
         width=0,
         separator=other.separator if one.separator is None else one.separator,
         decimal=other.decimal if one.decimal is None else one.decimal,
+        is_open=other.is_open,
     )
     return same == other
 

@@ -14,8 +14,8 @@ import numpy as np
 from labelrace.decisions.rules import Rule
 from labelrace.tables import suggestions, vocabulary
 from labelrace.tables.cells import as_name
-from labelrace.tables.features import Rows, TableFeatures
-from labelrace.tables.name_matches import Matches, NameIndexes
+from labelrace.tables.features import Rows, TableFeatures, Values
+from labelrace.tables.name_matches import Matches, NameIndexes, TextWords
 from labelrace.tables.state import TaggerState, TagNames, f1
 from labelrace.tables.suggestions import Candidates
 from labelrace.tables.tag_details import TagDetails
@@ -178,18 +178,31 @@ class Known:
         return bool(self.state.suggestions.scores.rows) and self.state.suggestions.uses_names
 
     def _is_known(self, rows: Rows) -> BoolArray:
-        """Return whether a word of the texts of each row is known; for rows without words, whether any value is."""
+        """Return whether a word, or a value that decides, of each row is known; without words, whether anything is.
+
+        A value decides if a tag is more likely than half-way from its share of the rows to certainty.
+        """
         is_filled: BoolArray = np.diff(rows.matrix.indptr) > 0
-        features = self.state.features
-        if not rows.texts or uses_encoders(features):
+        if not rows.texts or uses_encoders(self.state.features):
             return is_filled
-        has_words, has_known = np.zeros((2, len(is_filled)), dtype=bool)
-        for text in rows.texts:
-            is_word_known = vocabulary.find(features.vocabulary, text.hashes) >= 0
-            of_entries = np.repeat(np.arange(len(is_filled)), np.diff(text.counts.indptr))
-            has_words[of_entries] = True
-            has_known[of_entries[is_word_known[text.counts.indices]]] = True
-        return np.where(has_words, has_known, is_filled)
+        has_words, has_known = self._has_known(rows.texts, len(is_filled))
+        is_known = np.where(has_words, has_known, is_filled)
+        unsure = np.flatnonzero(~is_known & self._has_known(rows.values, len(is_filled))[1])
+        if len(unsure):
+            likely = self._likely(rows.matrix[unsure])
+            share = np.append(self.tag_rows / max(self.state.n_rows, 1), 1.0)
+            is_known[unsure] = (likely.scores > (1.0 + share[likely.tags]) / 2.0).any(axis=1)
+        return is_known
+
+    def _has_known(self, columns: Sequence[TextWords | Values], n_rows: int) -> tuple[BoolArray, BoolArray]:
+        """Return whether each row has words or values, and whether it has some that have been seen before."""
+        has_some, has_known = np.zeros((2, n_rows), dtype=bool)
+        for one in columns:
+            is_one_known = vocabulary.find(self.state.features.vocabulary, one.hashes) >= 0
+            of_entries = np.repeat(np.arange(n_rows), np.diff(one.counts.indptr))
+            has_some[of_entries] = True
+            has_known[of_entries[is_one_known[one.counts.indices]]] = True
+        return has_some, has_known
 
     def _own(self, rows: Rows) -> list[set[str]]:
         """Predict tags by the model alone, with their current names."""

@@ -29,6 +29,7 @@ from labelrace.tables.known_rows import Met
 from labelrace.tables.read import Table
 from labelrace.tables.state import TaggerState, TagSets
 from labelrace.tables.tag_details import read_details
+from labelrace.tables.tag_doubts import fold_details
 
 if TYPE_CHECKING:
     from labelrace.tables.tagger import Tagger
@@ -125,7 +126,8 @@ def _learn_part(
     update = (known.features if known else tagger.new_features()).update(before, table)
     state = known.state if known else TaggerState(update.state, separator)
     if known is None:
-        state = state.add_tags(read_details(tagger.vocabulary or ()))
+        details = read_details(tagger.vocabulary or ())
+        state = state.add_tags(fold_details(details, ()) if tagger.fold_tags else details)
     given = state.names.tagged(tags, tagger.untagged)
     met = known_rows.all_new(state.known_rows, len(given[0]))
     if tagger.skip_known:
@@ -134,7 +136,7 @@ def _learn_part(
     rows = None
     # A model that has learned nothing, as in an emptied tagger, is not tested: its errors mean nothing.
     if known is not None and known.state.n_rows and (test_with is not None or to_learn[0]):
-        rows = Rows(update.as_before(), update.texts)
+        rows = Rows(update.as_before(), update.texts, update.values)
         state, predicted = _tested(known, rows, to_test, test_with, predicted)
     state = state.add_met(met)
     if not to_learn[0]:

@@ -14,25 +14,37 @@ from labelrace.exceptions import MergeError
 from labelrace.tables import features, suggestions
 from labelrace.tables.known import Known
 from labelrace.tables.read import Table, as_table
-from labelrace.tables.state import TagCounts, TaggerState, TagSets, add_sets
+from labelrace.tables.state import TagCounts, TaggerState, TagNames, TagSets, add_sets
 from labelrace.tables.suggestions import Suggestions
+from labelrace.tables.tag_doubts import folded
 from labelrace.tables.trial import Trial, uses_encoders
 from labelrace.typing import IntArray, SparseMatrix
 
 
-def merge(known: Known, other: Known) -> Known:
-    """Merge the knowledge of two taggers that learned different rows.
+def merge(known: Known, other: Known, *, fold_tags: bool = False, separator: str | None = None) -> Known:
+    """Merge the knowledge of two taggers that learned different rows; tags may be folded to one spelling.
+
+    ``separator`` is that of later tags, where it is given.
 
     Raises
     ------
     MergeError
-        If both have learned the same first rows, or their models cannot be merged.
+        If both have learned the same first rows, tags have other separators, or their models cannot be merged.
     """
     if known.state.starts & other.state.starts:
         raise MergeError(
             "The taggers cannot be merged: both have learned the same first rows, which would count twice. Let one of "
             "them learn its rows from start.emptied(), or use labelrace.merging (start, gain, add, join)."
         )
+    signs = [one.state.separator for one in (known, other)]
+    if separator is None and None not in signs and signs[0] != signs[1]:
+        raise MergeError(
+            f"The taggers cannot be merged: tags are separated by {signs[0]!r} in one and by {signs[1]!r} in the "
+            "other. Say how later ones are, by set_params(separator=…) of the one that is to go on."
+        )
+    if fold_tags:
+        spelled = folded(other.state.counts, known.state.all_names())
+        other = other.translate_tags(TagNames({tag: one for tag, one in spelled.items() if tag != one}))
     # The same tags have the same names in both, so that models join them.
     names = known.state.names.joined(other.state.names)
     known, other = known.translate_tags(names), other.translate_tags(names)

@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from labelrace.typing import Array
 
 # The whole numbers below this are exact as floats.
 _EXACT = 2**53
+_PARTS_OF_A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 class Table(NamedTuple):
@@ -152,6 +154,9 @@ def _cells(column: Any) -> Cells:
         return _floats(numbers, column.dtype.itemsize) if kind == "f" else _whole_numbers(numbers, column.tolist)
     if kind == "M":
         return (column.dt.tz_localize(None).to_numpy() if is_series else column).astype("datetime64[s]")
+    if kind == "m":
+        seconds = getattr(column, "dt", column).total_seconds() if is_series else column / np.timedelta64(1, "s")
+        return np.asarray(seconds, dtype=np.float64)
     return [_cell(cell) for cell in (column.tolist() if hasattr(column, "tolist") else column)]
 
 
@@ -166,6 +171,9 @@ def _from_arrow(column: Any) -> Cells:
         column = pc.local_timestamp(column)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return column.cast(pa.timestamp("s"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[s]")
+    if pa.types.is_duration(kind):
+        parts = column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.asarray(parts, dtype=np.float64) / _PARTS_OF_A_SECOND[kind.unit]
     return [_cell(cell) for cell in column.to_pylist()]
 
 
@@ -181,12 +189,16 @@ def _floats(numbers: Array, n_bytes: int) -> Array:
 
 
 def _cell(value: Any) -> Any:
-    """Return None for a missing value of any library, and NumPy's scalars as Python's."""
+    """Return None for a missing value of any library, durations in seconds, and NumPy's scalars as Python's."""
     is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
     if is_missing or (isinstance(value, (float, np.floating)) and math.isnan(value)):
         return None
     if isinstance(value, np.floating):
         return float(str(value))
+    if isinstance(value, np.timedelta64):
+        return None if np.isnat(value) else float(value / np.timedelta64(1, "s"))
+    if isinstance(value, timedelta):
+        return value.total_seconds()
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from labelrace.base.parameters import quoted_list
 from labelrace.tables.column_kinds import SEPARATORS
 from labelrace.tables.state import TaggerState, TagSets
+from labelrace.tables.tag_details import TagDetails
 
 # Share of rows from which signs in tags that usually separate them are suspicious.
 _MANY_JOINT = 0.2
@@ -100,23 +101,44 @@ def _twins(counts: Mapping[str, int], known: Iterable[str]) -> list[str]:
     return []
 
 
-def fold(tags: TagSets, before: TaggerState | None) -> TagSets:
+def fold(tags: TagSets, known: Iterable[str]) -> TagSets:
     """Return tags with one spelling for those that differ by case, spaces or composition only.
 
     It is that of a known tag, or else the most frequent one.
 
     Examples
     --------
-    >>> fold([{"oven"}, {"Oven"}, {"oven"}, {"OVEN", "bread"}], None) == [{"oven"}] * 3 + [{"oven", "bread"}]
+    >>> fold([{"oven"}, {"Oven"}, {"oven"}, {"OVEN", "bread"}], []) == [{"oven"}] * 3 + [{"oven", "bread"}]
     True
     """
-    earlier = dict.fromkeys(before.all_names() if before else ())
+    earlier = dict.fromkeys(known)
     counts = Counter(tag for row in tags if row for tag in sorted(row) if tag not in earlier)
     if not counts:
         return tags
     # The first one stays: known ones, then the most frequent.
-    spellings = dict[str, str]()
-    for tag in (*earlier, *(tag for tag, _ in counts.most_common())):
-        spellings.setdefault(spelling(tag), tag)
-    one = {tag: spellings[spelling(tag)] for tag in counts}
+    one = folded((tag for tag, _ in counts.most_common()), earlier)
     return [row and {one.get(tag, tag) for tag in row} for row in tags]
+
+
+def folded(tags: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """Return for each tag the spelling that was first, among known ones or else among the tags.
+
+    Examples
+    --------
+    >>> folded(["OVEN", "Bread", "bread"], ["oven"])
+    {'OVEN': 'oven', 'Bread': 'Bread', 'bread': 'Bread'}
+    """
+    earlier, spellings = dict.fromkeys(known), dict[str, str]()
+    for tag in earlier:
+        spellings.setdefault(spelling(tag), tag)
+    return {tag: tag if tag in earlier else spellings.setdefault(spelling(tag), tag) for tag in tags}
+
+
+def fold_details(details: Mapping[str, TagDetails], known: Iterable[str]) -> dict[str, TagDetails]:
+    """Return what is said of tags, and of their parents, with one spelling for each, as `fold` has it."""
+    parents = [said.parent for said in details.values() if said.parent is not None]
+    one = folded([*details, *parents], known)
+    joined = dict[str, TagDetails]()
+    for tag, said in details.items():
+        joined.setdefault(one[tag], said._replace(parent=said.parent and one[said.parent]))
+    return joined

@@ -28,6 +28,7 @@ from labelrace.tables.learning import Lesson, learn
 from labelrace.tables.pending import TableRows
 from labelrace.tables.read import Table, one_row, table_batches
 from labelrace.tables.state import UNTAGGED, TaggerState, TagSets
+from labelrace.tables.tag_details import read_details
 from labelrace.tables.tag_doubts import fold, say_doubts
 from labelrace.tables.tagger_attributes import TaggerAttributes
 from labelrace.tables.tags import tagged_batches, without_tags
@@ -161,6 +162,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         This tagger does not change: `labelrace.serve` folds a journal this way.
         """
         before = self._known if self.is_fitted else None
+        # More may be known than when the batch was read.
+        tags = self._folded(tags)
         lesson = learn(self, before, table, tags, separator, self._wanted if test else None)
         after = copy.copy(self)
         if lesson.known is not None:
@@ -206,11 +209,19 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         parameters.check_whole("batch_size", self.batch_size, 1)
         separator = self.separator or (self._known.state.separator if self.is_fitted else None)
         for table, tags, found in tagged_batches(X, y, self.tags, separator, self.batch_size, reading):
-            yield table, fold(tags, self.state if self.is_fitted else None) if self.fold_tags else tags, found
+            yield table, self._folded(tags), found
+
+    def _folded(self, tags: TagSets) -> TagSets:
+        """Return tags with one spelling for each, if that is wanted."""
+        if not self.fold_tags:
+            return tags
+        return fold(tags, self.state.all_names() if self.is_fitted else read_details(self.vocabulary or ()))
 
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if ``test`` is true, predict it first."""
         before = self._known if self.is_fitted else None
+        # More may be known than when the batch was read.
+        tags = self._folded(tags)
         known, predicted, *_ = learn(self, before, table, tags, separator, self._wanted if test else None)
         if known is not None and known is not before:
             self._known = known
@@ -439,7 +450,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         """
         if not isinstance(other, Tagger):
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
-        return self._exchange(lambda known: merge.merge(known, other._checked_known()))
+        given: dict[str, Any] = {"fold_tags": self.fold_tags, "separator": self.separator}
+        return self._exchange(lambda known: merge.merge(known, other._checked_known(), **given))
 
     def emptied(self) -> Self:
         """Return a copy that knows the columns, words and tags of this one, and has learned nothing.

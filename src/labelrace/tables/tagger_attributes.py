@@ -15,11 +15,13 @@ from labelrace.tables.known import Known
 from labelrace.tables.state import TagCounts, TaggerState
 from labelrace.tables.suggestions import PrecisionCurve, precision_curve
 from labelrace.tables.tag_details import read_details
+from labelrace.tables.tag_doubts import fold_details
 
 
 class TaggerAttributes(Displayed, Writable):
     """The fitted attributes, and the names of tags; everything is in the one value ``_known``."""
 
+    fold_tags: bool
     _known: Known
 
     @property
@@ -107,7 +109,12 @@ class TaggerAttributes(Displayed, Writable):
         self
         """
         details = read_details(tags)
-        return self._exchange(lambda known: replace(known, state=known.state.add_tags(details)))
+
+        def added(known: Known) -> Known:
+            given = fold_details(details, known.state.all_names()) if self.fold_tags else details
+            return replace(known, state=known.state.add_tags(given))
+
+        return self._exchange(added)
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
         """Rename tags; an old name in later rows means the new one.
