@@ -98,7 +98,8 @@ site_redirects = {
     "methods": "methods/index",
     "reliability": "guide/reliability",
     "scale": "guide/scale",
-    "search": "guide/search",
+    "guide/search": "in-depth/search",
+    "search": "in-depth/search",
     "service": "guide/service",
     "tags": "guide/tags",
 }
