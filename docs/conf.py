@@ -99,7 +99,6 @@ site_redirects = {
     "reliability": "guide/reliability",
     "scale": "guide/scale",
     "guide/search": "in-depth/search",
-    "search": "in-depth/search",
     "service": "guide/service",
     "tags": "guide/tags",
 }
