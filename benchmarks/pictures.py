@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/default.md: curves through drift, the threshold at work, and calibration.
+"""The pictures of docs/in-depth/default.md: curves through drift, the threshold at work, and calibration.
 
 Everything is drawn from synthetic streams with fixed seeds, so that anyone can draw them again.
 """
@@ -25,7 +25,7 @@ _BATCH = 200
 
 
 def pictures(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path("docs/images")) -> None:
-    """Draw the pictures of docs/guide/default.md."""
+    """Draw the pictures of docs/in-depth/default.md."""
     made = {
         "default-drift": ("Example F1 before each batch is learned, mean of three batches, synthetic streams", drift()),
         "default-threshold": ("The threshold follows the label cardinality", threshold()),

@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/service.md and of the README: a service that has learned from generated tickets.
+"""The pictures of docs/in-depth/service.md and of the README: a service that has learned from generated tickets.
 
 They need Playwright and a Chromium (``CHROMIUM``, or ``chromium`` on the path).
 """
@@ -26,7 +26,7 @@ _HEIGHTS = {"inbox": 760, "service-quality": 920}
 
 
 def screenshots(folder: Annotated[Path, typer.Argument(help="Where to write them.")] = Path("docs/images")) -> None:
-    """Take the pictures of docs/guide/service.md."""
+    """Take the pictures of docs/in-depth/service.md."""
     from playwright.sync_api import sync_playwright
 
     from labelrace.serve.demo import free_port, running

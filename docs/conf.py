@@ -98,7 +98,7 @@ site_redirects = {
     "methods": "methods/index",
     "reliability": "guide/reliability",
     "scale": "guide/scale",
-    "search": "guide/search",
+    "guide/search": "in-depth/search",
     "service": "guide/service",
     "tags": "guide/tags",
 }

@@ -37,7 +37,7 @@ _MADE = "<!-- made by docs/_ext/generated.py -->\n\n"
 _ROOT_FILES = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
-    "SECURITY.md": "guide/security.md",
+    "SECURITY.md": "in-depth/security.md",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from html import escape
 from pathlib import Path
 
@@ -25,7 +26,8 @@ def _write(app: Sphinx, error: Exception | None) -> None:
     for old, new in app.config.site_redirects.items():
         if new not in app.env.found_docs:
             raise ValueError(f"site_redirects leads to {new!r}, which is no page.")
-        (folder / f"{old}.html").write_text(_REDIRECT.format(title=escape(new), target=f"{new}.html"), encoding="utf-8")
+        target = Path(os.path.relpath(f"{new}.html", Path(old).parent)).as_posix()
+        (folder / f"{old}.html").write_text(_REDIRECT.format(title=escape(new), target=target), encoding="utf-8")
 
 
 def _write_llms(app: Sphinx, folder: Path, names: list[str]) -> None:

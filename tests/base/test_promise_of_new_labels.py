@@ -1,4 +1,4 @@
-"""What is promised when labels appear, for every online model: docs/guide/reliability.md says the same in words."""
+"""What is promised when labels appear, for every online model: docs/in-depth/reliability.md says the same in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each promise of docs/guide/reliability.md names a test that exists."""
+"""Each promise of docs/in-depth/reliability.md names a test that exists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from labelrace.base import limits
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "guide" / "reliability.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "in-depth" / "reliability.md").read_text(encoding="utf-8")
 TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)
 
 

@@ -89,7 +89,7 @@ def merged_in_a_tree(models, rng, adjacent):
 
 
 def test_all_models_that_merge_exactly_are_here():
-    """Those of docs/guide/scale.md."""
+    """Those of docs/in-depth/scale.md."""
     expected = (
         "race-cls-fixed obr occ oecc ridge plst plst-meka cplst faie cssp moplms cca kcca cs cl majority negative"
     )

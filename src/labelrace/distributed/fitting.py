@@ -25,7 +25,7 @@ from labelrace.streams.column_matching import Features, features_of, shared_feat
 from labelrace.streams.dataset import Stream, nominal_mask, row_count
 from labelrace.tables import Tagger
 
-# Rounds of the default, and shares of a round: see the curve in docs/guide/scale.md.
+# Rounds of the default, and shares of a round: see the curve in docs/in-depth/scale.md.
 ROUNDS = 24
 _FEWEST_SHARES, _MOST_SHARES = 8, 64
 # The first rounds have an eighth, a quarter and half of the pieces of the others: a young model gains most from others.
@@ -116,7 +116,7 @@ def fit(
 
     Models that are sums (naive Bayes and ridge RACE, binary relevance, chains, constants, the compression methods) are
     the models that learned all rows, to round-off. The default, `LabelRaceClassifier`, comes close: see
-    docs/guide/scale.md. The result does not depend on the number of workers, nor on which of them died.
+    docs/in-depth/scale.md. The result does not depend on the number of workers, nor on which of them died.
 
     Parameters
     ----------

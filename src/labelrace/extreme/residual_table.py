@@ -23,7 +23,7 @@ A slot is a number of 32 bits, at an index that is computed from a hash of the p
 weight's mantissa, which a weight does not need, are a tag of the pair that owns the slot. For other pairs the slot
 counts as empty, and they take it over where their step is at least half as large as the weight in it. On a stream of
 34,764 labels, with an eighth of the slots that are in use without a limit, nDCG@5 falls from .482 to .478, and to
-.466 with a plain hash table (docs/guide/extreme.md).
+.466 with a plain hash table (docs/in-depth/extreme.md).
 
 State: the table, (slots, 1), a `VersionedRows` of single precision. Costs: a row with ``z`` non-zeros and ``c``
 candidates reads ``z c`` slots. All slots of a row are computed first, and then read by a loop that does nothing else:

@@ -11,8 +11,9 @@ Above it the model becomes that of compressed labels (`labelrace.extreme.classif
 
 *Monitoring before learning.* Some rows of each batch are predicted before they are learned; of the rows of the exact
 start, the leave-one-out scores are taken. They are counted (`labelrace.decisions.monitoring`): thresholds, offsets and
-probabilities come from that. Their errors go to a detector (`labelrace.decisions.drift`); when it finds drift, most of
-the past is forgotten at once.
+probabilities come from that. Their errors go to a detector (`labelrace.decisions.drift`); when they grow by much more
+than chance, that is an alarm: the model goes on as two, one that remembers and one that has forgotten most of the
+past, until it is known which is better (`labelrace.decisions.fork`).
 
 Costs: a batch of ``n`` rows with ``z`` non-zeros takes ``O(z l + n b l + z b)`` for ``l`` labels and blocks of ``b``
 rows, the weights are ``O(m l)``.
@@ -362,15 +363,16 @@ class LabelRaceClassifier(RLSClassifier):
 
     Linear learners that scale their features, choose their penalty and forget by themselves, one for each label, or
     for each of RACE's pseudo labels where there is no room for all; a threshold that keeps the number of predicted
-    labels near that of true ones; probabilities that are what they say; and a detector that makes the model forget
-    faster after a drift. New labels and features may appear, and labels may be unknown (NaN) or late. See
-    docs/guide/default.md.
+    labels near that of true ones; probabilities that are what they say; and a detector after whose alarm a model that
+    forgets is tried beside the one that remembers. New labels and features may appear, and labels may be unknown (NaN)
+    or late. See docs/guide/default.md.
 
     Parameters
     ----------
     max_memory : int, float or str, default="1GB"
         Memory for the weights, four bytes for each label and column in use: bytes, or a number with a unit such as
-        "500MB". Above it labels are compressed, to a state that fits it; see docs/guide/extreme.md.
+        "500MB". Above it labels are compressed: codes, decoder and table fit it, counters add some 0.1 MB, which shows
+        below 10 MB; see docs/guide/extreme.md.
     n_components : int or "auto", default="auto"
         Pseudo labels, where labels are compressed; "auto" for as many as there is memory for.
     forgetting : float or None, default=None
