@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 # The examples and the blocks of the pages find no data of the machine that builds the site.
@@ -41,6 +42,8 @@ exclude_patterns = ["_build", "gallery_sources", "**/GALLERY_HEADER.rst"]
 root_doc = "index"
 # Names between single backquotes are code.
 default_role = "code"
+# `--tags` stays two hyphens.
+smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
@@ -65,6 +68,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 5,
+    # Their page loads scripts from elsewhere.
+    "write_computation_times": False,
     "reset_modules": ("matplotlib",),
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": None,
@@ -89,7 +94,8 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-notfound_urls_prefix = None
+# The page is shown for addresses of any depth.
+notfound_urls_prefix = urlsplit(html_baseurl).path.rstrip("/") + "/"
 # Pages that stood elsewhere: the old place leads to the new one.
 site_redirects = {
     "architecture": "project/architecture",
@@ -98,7 +104,6 @@ site_redirects = {
     "methods": "methods/index",
     "reliability": "guide/reliability",
     "scale": "guide/scale",
-    "search": "guide/search",
     "service": "guide/service",
     "tags": "guide/tags",
 }
