@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 # The examples and the blocks of the pages find no data of the machine that builds the site.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from reference import renamed_pages
+
 import labelrace
 
 project = "labelrace"
@@ -48,12 +50,12 @@ smartquotes = False
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
+# The pages are written by `_ext/reference.py`.
+autosummary_generate = False
+autosummary_filename_map = renamed_pages()
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-numpydoc_show_class_members = True
-numpydoc_class_members_toctree = False
-numpydoc_show_inherited_class_members = True
+numpydoc_show_class_members = False
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -6,16 +6,14 @@ changed, so that a second build reads what is new.
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import get_origin
 
 from command_page import commands
 from http_page import http_api
+from reference import name_plainly, reference
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -23,7 +21,10 @@ DOCS = Path(__file__).resolve().parents[1]
 
 def write(app: Sphinx) -> None:
     """Write all pages that are generated."""
-    pages = {"reference/api.rst": _reference(), "reference/command.md": commands(), "reference/http.md": http_api()}
+    pages = {"reference/command.md": commands(), "reference/http.md": http_api(), **reference()}
+    for old in (DOCS / "reference" / "api").glob("*.rst"):
+        if f"reference/api/{old.name}" not in pages:
+            old.unlink()
     for name, page in (dict(_method_pages()) | dict(_root_pages()) | pages).items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
@@ -51,39 +52,6 @@ def _root_pages() -> Iterator[tuple[str, str]]:
 
         text = (DOCS.parent / name).read_text(encoding="utf-8")
         yield page, _MADE + re.sub(r"\]\(((?:docs/)?[\w/.-]+\.(?:md|svg|png))", moved, text)
-
-
-# --- Public names -----------------------------------------------------------------------------------------------------
-
-_PUBLIC = {
-    "labelrace": "Models, taggers, data and clients.",
-    "labelrace.measures": "How good predictions are.",
-    "labelrace.evaluation": "Test, then train; rows held out; records and ranks.",
-    "labelrace.report": "Tables, charts and pages of a run.",
-    "labelrace.streams": "Files and datasets as batches of rows.",
-    "labelrace.tables": "Tables and texts in, tags out.",
-    "labelrace.distributed": "The same models on Dask.",
-    "labelrace.river": "The same models for River.",
-    "labelrace.checks": "What every model must pass; for a method of your own.",
-    "labelrace.exceptions": "What is raised.",
-}
-
-
-def _reference() -> str:
-    """Return the list of everything public, with a page for each."""
-    parts = ["Public names\n============\n"]
-    listed: set[int] = set()
-    for name, about in _PUBLIC.items():
-        module = import_module(name)
-        public = getattr(module, "__all__", None) or [one for one in vars(module) if inspect.isclass(vars(module)[one])]
-        # What several modules offer has one page, and the name of a type none.
-        things = {one: getattr(module, one) for one in public if not one.startswith("_")}
-        new = [one for one, thing in things.items() if id(thing) not in listed and get_origin(thing) is None]
-        listed.update(id(getattr(module, one)) for one in new)
-        names = "".join(f"   {one}\n" for one in sorted(new, key=str.lower))
-        parts.append(f"{name}\n{'-' * len(name)}\n\n{about}\n\n.. currentmodule:: {name}\n")
-        parts.append(f".. autosummary::\n   :toctree: api\n   :nosignatures:\n\n{names}")
-    return "\n".join(parts)
 
 
 # --- Methods ----------------------------------------------------------------------------------------------------------
@@ -119,4 +87,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Write the pages first of all."""
     # Before Sphinx looks which pages there are.
     app.connect("config-inited", lambda app, config: write(app))
+    # After numpydoc.
+    app.connect("autodoc-process-docstring", name_plainly, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

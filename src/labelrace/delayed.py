@@ -151,6 +151,18 @@ class DelayedLabels(Writable):
         ------
         UnknownRowError
             If an id is not that of a pending row.
+
+        Examples
+        --------
+        >>> import labelrace
+        >>> model = labelrace.make_model("ridge").fit([[0.0], [1.0]] * 5, [{"cold"}, {"warm"}] * 5)
+        >>> days = labelrace.DelayedLabels(model)
+        >>> days.predict_labels([[0.9], [0.1]], ids=["Monday", "Tuesday"])
+        [{'warm'}, {'cold'}]
+        >>> days.learn(["Monday"], [{"warm", "windy"}]).pending_ids
+        ['Tuesday']
+        >>> list(days.model.label_names_)
+        ['cold', 'warm', 'windy']
         """
         one_at_a_time(self._writers, self._learn, _check_ids(ids), y)
         return self

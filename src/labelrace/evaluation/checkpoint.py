@@ -90,6 +90,14 @@ def averages(checkpoints: Iterable[Checkpoint]) -> dict[str, float]:
     A last batch with fewer rows does not count, unless no other was tested. A batch on which a measure is NaN does
     not count in that measure.
 
+    Parameters
+    ----------
+    checkpoints : iterable of Checkpoint
+
+    Returns
+    -------
+    dict from measure to float
+
     Examples
     --------
     >>> points = [
@@ -112,6 +120,16 @@ def windowed(checkpoints: Iterable[Checkpoint], window: int = 10) -> dict[str, F
 
     The first values are means of as many batches as there are. A batch on which a measure is NaN does not count.
 
+    Parameters
+    ----------
+    checkpoints : iterable of Checkpoint
+    window : int, default=10
+        How many batches.
+
+    Returns
+    -------
+    dict from measure to array
+
     Examples
     --------
     >>> points = [Checkpoint(t, 10 * t, 10 * t + 10, {"micro_f1": t / 8}, {}) for t in range(1, 5)]
@@ -126,6 +144,14 @@ def windowed(checkpoints: Iterable[Checkpoint], window: int = 10) -> dict[str, F
 
 def cumulative(checkpoints: Iterable[Checkpoint]) -> dict[str, FloatArray]:
     """Return for each measure the mean over all test batches so far, weighted by their rows, at each of them.
+
+    Parameters
+    ----------
+    checkpoints : iterable of Checkpoint
+
+    Returns
+    -------
+    dict from measure to array
 
     Examples
     --------

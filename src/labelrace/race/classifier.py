@@ -404,11 +404,6 @@ class RACEClassifier(OnlineClassifier):
 class OfflineRACEClassifier(RACEClassifier):
     """RACE with all data in one batch, as in the paper's Table 4. Offline.
 
-    Parameters
-    ----------
-    **parameters
-        Those of `RACEClassifier`.
-
     Examples
     --------
     >>> import numpy as np

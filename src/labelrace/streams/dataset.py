@@ -210,6 +210,13 @@ class Stream(Protocol):
     """Rows with features and labels, in batches; it can be iterated over repeatedly.
 
     `labelrace.streams.Dataset` is one, and so is what `labelrace.streams.open_stream` returns.
+
+    Examples
+    --------
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream: Stream = SyntheticStream(n_rows=100, n_features=8, n_labels=12)
+    >>> [X.shape for X, Y in stream.batches(40)]
+    [(40, 8), (40, 8), (20, 8)]
     """
 
     @property

@@ -28,12 +28,23 @@ class TagCounts(NamedTuple):
     """How often a tag occurred, and how well it was predicted before its rows were learned.
 
     Of tags that were merged, what was tested before is added up: a row with two of them counts twice there.
+
+    Attributes
+    ----------
+    rows : int
+        Learned rows that have the tag.
+    tested : int
+        Of the rows that were predicted before they were learned, those that have the tag.
+    predicted : int
+        Of these rows, those for which it was predicted.
+    right : int
+        Of these rows, those for which it was predicted correctly.
     """
 
-    rows: int = 0  # learned rows that have the tag
-    tested: int = 0  # of the rows that were predicted before they were learned, those that have the tag
-    predicted: int = 0  # of these rows, those for which it was predicted
-    right: int = 0  # of these rows, those for which it was predicted correctly
+    rows: int = 0
+    tested: int = 0
+    predicted: int = 0
+    right: int = 0
 
     def precision(self) -> float:
         """Compute the share of the predictions that were right; 0 if there was none."""
