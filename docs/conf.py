@@ -36,6 +36,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "notfound.extension",
+    "gallery_pages",
     "generated",
     "mathml",
     "site_files",

@@ -22,10 +22,11 @@ DOCS = Path(__file__).resolve().parents[1]
 def write(app: Sphinx) -> None:
     """Write all pages that are generated."""
     pages = {"reference/command.md": commands(), "reference/http.md": http_api(), **reference()}
-    for old in (DOCS / "reference" / "api").glob("*.rst"):
-        if f"reference/api/{old.name}" not in pages:
+    pages |= dict(_method_pages()) | dict(_root_pages())
+    for old in (path for folder in ("reference/api", "methods") for path in (DOCS / folder).glob("*.rst")):
+        if old.relative_to(DOCS).as_posix() not in pages:
             old.unlink()
-    for name, page in (dict(_method_pages()) | dict(_root_pages()) | pages).items():
+    for name, page in pages.items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != page:
@@ -56,31 +57,56 @@ def _root_pages() -> Iterator[tuple[str, str]]:
 
 # --- Methods ----------------------------------------------------------------------------------------------------------
 
+_TITLES = {
+    "linear-classifier": "The default",
+    "extreme-classifier": "Hashed RACE",
+    "race-classifier": "RACE, as published",
+    "related-relevance": "Binary relevance",
+    "related-chains": "Classifier chains",
+    "related-compression-ridge": "Ridge regression",
+    "related-compression-plst": "PLST",
+    "related-compression-cplst": "CPLST",
+    "related-compression-faie": "FaIE",
+    "related-compression-cssp": "CSSP",
+    "related-compression-moplms": "MOPLMS",
+    "related-compression-kcca": "CCA and KCCA",
+    "related-compression-cs": "Compressed sensing",
+    "related-compression-cl": "Compressed labeling",
+    "related-compression-bmad": "Boolean matrix decomposition",
+    "related-compression-maniac": "MANIAC",
+    "related-linear-arow": "AROW",
+    "related-linear-adagrad": "AdaGrad",
+    "related-stacking-mbr": "Stacked binary relevance",
+    "related-stacking-mbr_chunks": "Stacked binary relevance, as published",
+    "related-neighbours-mlknn": "ML-kNN",
+    "related-neighbours-mwc": "Multiple windows",
+    "related-trees-mlht": "Multi-label Hoeffding tree",
+    "related-trees-eaht": "Ensemble of Hoeffding trees",
+    "related-trees-isoup": "iSOUP-Tree",
+    "related-rbm": "Deep RBM features",
+    "related-constant": "Constants",
+}
+
 
 def _method_pages() -> Iterator[tuple[str, str]]:
-    """Yield a page for each module that has methods: what its docstring says, and its classes."""
+    """Yield a page for each module that has methods: its models, what its docstring says, and its classes."""
     from labelrace.base import registry
 
     modules: dict[str, dict[str, str]] = {}
     for name in registry.model_names():
         module, _, path = registry._MODELS[name].factory.partition(":")
         modules.setdefault(module, {})[name] = path.partition(".")[0]
-    listed = []
-    for module, names in modules.items():
-        page = module.removeprefix("labelrace.").replace(".", "-")
-        classes = dict.fromkeys(names.values())
-        title = " ".join(f"``{name}``" for name in names)
-        text = f"{title}\n{'=' * len(title)}\n\n.. automodule:: {module}\n   :no-members:\n\n"
-        public = [one for one in classes if one in registry.PUBLIC_HOMES]
+    pages = {module.removeprefix("labelrace.").replace(".", "-"): module for module in modules}
+    if missing := pages.keys() ^ _TITLES.keys():
+        raise ValueError(f"_TITLES must have the methods' pages, got others: {', '.join(missing)}.")
+    for page, title in _TITLES.items():
+        names = modules[pages[page]]
+        text = f"{title}\n{'=' * len(title)}\n\n"
+        text += "".join(f"``{name}``\n    {registry._MODELS[name].about}\n\n" for name in names)
+        text += f".. automodule:: {pages[page]}\n   :no-members:\n\n"
+        public = [one for one in dict.fromkeys(names.values()) if one in registry.PUBLIC_HOMES]
         text += "".join(f".. autoclass:: labelrace.{one}\n   :noindex:\n   :no-members:\n\n" for one in public)
-        about = [f"   * - :doc:`{name} <{page}>`\n     - {registry._MODELS[name].about}\n" for name in names]
-        listed += about
         yield f"methods/{page}.rst", text
-    rows = "".join(listed)
-    table = f".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what it is\n{rows}"
-    pages = "".join(f"   {module.removeprefix('labelrace.').replace('.', '-')}\n" for module in modules)
-    title = "All methods, by name\n====================\n\n"
-    yield "methods/by-name.rst", f"{title}{table}\n.. toctree::\n   :hidden:\n\n{pages}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
