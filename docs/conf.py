@@ -41,7 +41,7 @@ extensions = [
     "mathml",
     "site_files",
 ]
-exclude_patterns = ["_build", "gallery_sources", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "gallery_sources", "**/GALLERY_HEADER.rst", "**sg_execution_times.rst"]
 root_doc = "index"
 # Names between single backquotes are code.
 default_role = "code"
@@ -71,7 +71,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 5,
-    # Their page loads scripts from elsewhere.
+    # Their pages load scripts from elsewhere.
     "write_computation_times": False,
     "reset_modules": ("matplotlib",),
     "within_subsection_order": "FileNameSortKey",

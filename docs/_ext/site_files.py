@@ -47,12 +47,37 @@ def _write(app: Sphinx, error: Exception | None) -> None:
     _write_text(folder / "llms-full.txt", _full(app.env, pages))
     if base:
         _write_text(folder / "sitemap.xml", _site_map(pages, base))
+    _mend_sources(app, folder)
     for old, new in app.config.site_redirects.items():
         if new not in app.env.found_docs:
             raise ValueError(f"site_redirects leads to {new!r}, which is no page.")
         if old in app.env.found_docs | _OF_SPHINX:
             raise ValueError(f"site_redirects must lead away from places without a page, got {old!r}, which is one.")
         _write_text(folder / f"{old}.html", _REDIRECT.format(title=escape(new), target=f"{new}.html"))
+
+
+def _mend_sources(app: Sphinx, folder: Path) -> None:
+    """Lead from pages of source code to entries that exist: Sphinx takes a file's names for those of one module."""
+    entries: dict[str, str] = {}
+    for name, _, _, page, anchor, _ in app.env.domains["py"].get_objects():
+        entries[f"{page}.html {_own_name(name)}"] = f"{page}.html#{anchor}"
+        entries.setdefault(_own_name(name), f"{page}.html#{anchor}")
+    for path in folder.glob("_modules/**/*.html"):
+        up = "../" * (len(path.relative_to(folder).parts) - 1)
+
+        def mended(link: re.Match[str], up: str = up) -> str:
+            name = _own_name(link[2])
+            entry = entries.get(f"{link[1].removeprefix(up)} {name}") or entries.get(name)
+            return f'href="{up}{entry}">[docs]' if entry else ">"
+
+        text = path.read_text(encoding="utf-8")
+        _write_text(path, re.sub(r'href="([^"#]*)#([\w.]+)">\[docs\]', mended, text))
+
+
+def _own_name(name: str) -> str:
+    """Return a name without its modules: that of a class or function, or of a class and its method."""
+    words = name.split(".")
+    return ".".join(words[-2:] if words[-2:][0][:1].isupper() else words[-1:])
 
 
 def _in_order(env: BuildEnvironment, name: str, seen: set[str] | None = None) -> Iterator[str]:
