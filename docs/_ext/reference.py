@@ -46,6 +46,7 @@ _CONSTANTS = {
 }
 # Public in the code, as other modules of the package call them; no reader has a use for them.
 _INTERNAL = {
+    *("TableFeatures.detect_columns", "TableFeatures.read", "TagCounts.minus"),
     *("after_batch", "as_rows", "exchanged", "fitted", "from_file", "learn_batch", "new_features", "new_model", "pack"),
     *("plus", "predict_row", "restore", "rows_to_keep", "state", "tagged_batches", "tested", "update", "warns"),
     *("why_no_new_features", "why_no_new_labels", "with_fitted", "without_warnings"),
@@ -118,7 +119,11 @@ def _members(cls: type) -> Iterator[str]:
                 continue
             if not (is_ours or (is_method and name in _OF_SCIKIT_LEARN)) or _MADE_BY_SCIKIT_LEARN.match(name):
                 continue
-            if name in _INTERNAL or name in described or inspect.getdoc(member) in (None, "Not there."):
+            if (
+                {name, f"{cls.__name__}.{name}"} & _INTERNAL
+                or name in described
+                or inspect.getdoc(member) in (None, "Not there.")
+            ):
                 continue
             yield name
 

@@ -356,6 +356,11 @@ class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, Classifie
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Compute a score for every label; higher is more likely.
 
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+
         Returns
         -------
         (n, l) array
@@ -367,6 +372,11 @@ class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, Classifie
         """Estimate the probability of every label.
 
         How well it is calibrated depends on the method: see its class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
 
         Returns
         -------

@@ -77,7 +77,12 @@ class Checkpoint:
         return self.end - self.start
 
     def to_record(self) -> dict[str, Any]:
-        """Return what JSON can hold: NaN, which it cannot, becomes None."""
+        """Return what JSON can hold: NaN, which it cannot, becomes None.
+
+        Returns
+        -------
+        dict
+        """
         measures = {name: None if math.isnan(value) else value for name, value in self.measures.items()}
         names = ("batch", "start", "end", "whole", "measures", "seconds", "memory")
         record = {"kind": "batch"} | {name: getattr(self, name) for name in names} | {"measures": measures}
@@ -208,6 +213,11 @@ def memory_meter(trace: bool = False) -> Iterator[Callable[[], int | None]]:
         costs nothing, and it never falls; None where the system does not provide it. True: what Python and NumPy had
         allocated at most since the function was last called, counted from the meter's start. That is the method's
         own, but tracing slows it down.
+
+    Returns
+    -------
+    context manager
+        It gives the function.
 
     Examples
     --------
@@ -402,6 +412,14 @@ class CalibrationCounts:
 
 def as_reliability(record: Mapping[str, Any]) -> Reliability:
     """Return what a record of kind "calibration" holds.
+
+    Parameters
+    ----------
+    record : dict
+
+    Returns
+    -------
+    Reliability
 
     Examples
     --------

@@ -114,6 +114,10 @@ class Dataset(_Columns):
         name : str, default="arrays"
             Name of the dataset in tables and messages.
 
+        Returns
+        -------
+        Dataset
+
         Examples
         --------
         >>> data = Dataset.from_arrays([[0.5, 1.0], [2.0, 0.0]], [[1, 0], [1, 1]], label_names=["new", "hot"])
@@ -162,6 +166,10 @@ class Dataset(_Columns):
         ----------
         size : int
             Rows in a batch, at least 1.
+
+        Yields
+        ------
+        X, Y : matrices
         """
         check_whole("batch size", size, 1)  # not in the generator, so that this call raises the error
         starts = range(0, len(self), size)
@@ -244,7 +252,16 @@ class Stream(Protocol):
         """The number of columns of Y."""
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter."""
+        """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter.
+
+        Parameters
+        ----------
+        size : int
+
+        Yields
+        ------
+        X, Y : matrices
+        """
 
 
 @dataclass(frozen=True, eq=False, repr=False)

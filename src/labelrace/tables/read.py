@@ -197,6 +197,13 @@ def file_tables(path: str | Path, size: int, reading: Reading | str | None = Non
     holds an object, or a list of them, and is read as a whole. Of a file with a header alone, one table without rows is
     yielded. ``reading`` says how files are read that do not show it; a text is the delimiter of CSV.
 
+    Parameters
+    ----------
+    path : path
+    size : int
+    reading : str, default=None
+        The delimiter of a CSV file, which is otherwise detected.
+
     Yields
     ------
     Table

@@ -47,15 +47,30 @@ class TagCounts(NamedTuple):
     right: int = 0
 
     def precision(self) -> float:
-        """Compute the share of the predictions that were right; 0 if there was none."""
+        """Compute the share of the predictions that were right; 0 if there was none.
+
+        Returns
+        -------
+        float
+        """
         return self.right / self.predicted if self.predicted else 0.0
 
     def recall(self) -> float:
-        """Compute the share of the rows with the tag for which it was predicted; 0 if there was none."""
+        """Compute the share of the rows with the tag for which it was predicted; 0 if there was none.
+
+        Returns
+        -------
+        float
+        """
         return self.right / self.tested if self.tested else 0.0
 
     def f1(self) -> float:
-        """Compute the F1; 0 if the tag neither occurred nor was predicted."""
+        """Compute the F1; 0 if the tag neither occurred nor was predicted.
+
+        Returns
+        -------
+        float
+        """
         return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
 
     def plus(self, other: TagCounts) -> TagCounts:

@@ -165,7 +165,17 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a further table; see `fit`."""
+        """Learn a further table; see `fit`.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
         for batch in self.tagged_batches(X, y):
             self.learn_batch(*batch)
         return self

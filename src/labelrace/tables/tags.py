@@ -129,6 +129,11 @@ def _tags_of_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
 def join_tags(tags: Iterable[str], separator: str | None) -> str:
     """Write tags as one text, in their order; as a JSON list if a tag contains the separator.
 
+    Parameters
+    ----------
+    tags : iterable of str
+    separator : str or None
+
     Returns
     -------
     str
