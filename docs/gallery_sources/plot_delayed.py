@@ -13,10 +13,8 @@ import labelrace
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
-data = SyntheticStream(
-    n_rows=12_000, n_features=40, n_labels=20, drift="sudden", seed=7
-)
-data = data.load()
+shape = {"n_rows": 12_000, "n_features": 40, "n_labels": 20}
+data = SyntheticStream(**shape, drift="sudden", seed=7).load()
 X, Y = data.X, data.Y.toarray()
 
 # %%
