@@ -33,6 +33,8 @@ _SECTIONS = {
     "": "More",
     "project": "Project",
 }
+# Not after an initial.
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<=[.:!?])\s+(?=[A-Z`\[]|labelrace)")
 _IN_FULL = re.compile(r"first-hour/|guide/|reference/glossary$")
 # What Markdown pages hold for others than readers: comments, and lists of pages.
 _NOT_READ = re.compile(r"<!--.*?-->\n*|^(`{3,})\{toctree\}.*?^\1\n*", re.DOTALL | re.MULTILINE)
@@ -106,7 +108,7 @@ def _first_sentence(page: nodes.document) -> str:
     """Return the first sentence of a page; nothing if it has none, as a mere list of pages."""
     for one in page.findall(nodes.paragraph):
         if not isinstance(one.parent, nodes.list_item | nodes.entry | addnodes.compact_paragraph | nodes.Admonition):
-            return re.split(r"(?<=[.:!?])\s+(?=[A-Z`\[])", " ".join(one.astext().split()), maxsplit=1)[0]
+            return _SENTENCE_END.split(" ".join(one.astext().split()), maxsplit=1)[0]
     return ""
 
 
