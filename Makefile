@@ -33,9 +33,11 @@ lint: $(READY)
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest -q -n auto tests/documents
 
-# The site, in docs/_build/html, which is read from disk as well. What has not changed is not built again.
+# The site, in docs/_build/html, which is read from disk as well. What has not changed is not built again. Its links are
+# checked, and its search where there is a browser.
 docs: $(READY)
 	MPLBACKEND=Agg $(VENV)/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(PYTHON) -m pytest -q tests/site
 	@echo "The site: docs/_build/html/index.html"
 
 # The wheel, without the development tools, on the other supported Pythons that are found.

@@ -11,10 +11,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 # The examples and the blocks of the pages find no data of the machine that builds the site.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from reference import renamed_pages
 
 import labelrace
 
@@ -33,24 +36,27 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "notfound.extension",
+    "gallery_pages",
     "generated",
     "mathml",
     "site_files",
 ]
-exclude_patterns = ["_build", "gallery_sources", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "gallery_sources", "**/GALLERY_HEADER.rst", "**sg_execution_times.rst"]
 root_doc = "index"
 # Names between single backquotes are code.
 default_role = "code"
+# `--tags` stays two hyphens.
+smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
+# The pages are written by `_ext/reference.py`.
+autosummary_generate = False
+autosummary_filename_map = renamed_pages()
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-numpydoc_show_class_members = True
-numpydoc_class_members_toctree = False
-numpydoc_show_inherited_class_members = True
+numpydoc_show_class_members = False
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -64,7 +70,10 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_memory": False,
-    "min_reported_time": 5,
+    # Times are those of the machine that builds the site: of no use to readers.
+    "min_reported_time": 3600,
+    # Their pages load scripts from elsewhere.
+    "write_computation_times": False,
     "reset_modules": ("matplotlib",),
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": None,
@@ -89,7 +98,8 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-notfound_urls_prefix = None
+# The page is shown for addresses of any depth.
+notfound_urls_prefix = urlsplit(html_baseurl).path.rstrip("/") + "/"
 # Pages that stood elsewhere: the old place leads to the new one.
 site_redirects = {
     "architecture": "project/architecture",

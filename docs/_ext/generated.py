@@ -6,16 +6,14 @@ changed, so that a second build reads what is new.
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import get_origin
 
 from command_page import commands
 from http_page import http_api
+from reference import name_plainly, reference
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -23,8 +21,12 @@ DOCS = Path(__file__).resolve().parents[1]
 
 def write(app: Sphinx) -> None:
     """Write all pages that are generated."""
-    pages = {"reference/api.rst": _reference(), "reference/command.md": commands(), "reference/http.md": http_api()}
-    for name, page in (dict(_method_pages()) | dict(_root_pages()) | pages).items():
+    pages = {"reference/command.md": commands(), "reference/http.md": http_api(), **reference()}
+    pages |= dict(_method_pages()) | dict(_root_pages())
+    for old in (path for folder in ("reference/api", "methods") for path in (DOCS / folder).glob("*.rst")):
+        if old.relative_to(DOCS).as_posix() not in pages:
+            old.unlink()
+    for name, page in pages.items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != page:
@@ -53,70 +55,64 @@ def _root_pages() -> Iterator[tuple[str, str]]:
         yield page, _MADE + re.sub(r"\]\(((?:docs/)?[\w/.-]+\.(?:md|svg|png))", moved, text)
 
 
-# --- Public names -----------------------------------------------------------------------------------------------------
+# --- Methods ----------------------------------------------------------------------------------------------------------
 
-_PUBLIC = {
-    "labelrace": "Models, taggers, data and clients.",
-    "labelrace.measures": "How good predictions are.",
-    "labelrace.evaluation": "Test, then train; rows held out; records and ranks.",
-    "labelrace.report": "Tables, charts and pages of a run.",
-    "labelrace.streams": "Files and datasets as batches of rows.",
-    "labelrace.tables": "Tables and texts in, tags out.",
-    "labelrace.distributed": "The same models on Dask.",
-    "labelrace.river": "The same models for River.",
-    "labelrace.checks": "What every model must pass; for a method of your own.",
-    "labelrace.exceptions": "What is raised.",
+_TITLES = {
+    "linear-classifier": "The default",
+    "extreme-classifier": "Hashed RACE",
+    "race-classifier": "RACE, as published",
+    "related-relevance": "Binary relevance",
+    "related-chains": "Classifier chains",
+    "related-compression-ridge": "Ridge regression",
+    "related-compression-plst": "PLST",
+    "related-compression-cplst": "CPLST",
+    "related-compression-faie": "FaIE",
+    "related-compression-cssp": "CSSP",
+    "related-compression-moplms": "MOPLMS",
+    "related-compression-kcca": "CCA and KCCA",
+    "related-compression-cs": "Compressed sensing",
+    "related-compression-cl": "Compressed labeling",
+    "related-compression-bmad": "Boolean matrix decomposition",
+    "related-compression-maniac": "MANIAC",
+    "related-linear-arow": "AROW",
+    "related-linear-adagrad": "AdaGrad",
+    "related-stacking-mbr": "Stacked binary relevance",
+    "related-stacking-mbr_chunks": "Stacked binary relevance, as published",
+    "related-neighbours-mlknn": "ML-kNN",
+    "related-neighbours-mwc": "Multiple windows",
+    "related-trees-mlht": "Multi-label Hoeffding tree",
+    "related-trees-eaht": "Ensemble of Hoeffding trees",
+    "related-trees-isoup": "iSOUP-Tree",
+    "related-rbm": "Deep RBM features",
+    "related-constant": "Constants",
 }
 
 
-def _reference() -> str:
-    """Return the list of everything public, with a page for each."""
-    parts = ["Public names\n============\n"]
-    listed: set[int] = set()
-    for name, about in _PUBLIC.items():
-        module = import_module(name)
-        public = getattr(module, "__all__", None) or [one for one in vars(module) if inspect.isclass(vars(module)[one])]
-        # What several modules offer has one page, and the name of a type none.
-        things = {one: getattr(module, one) for one in public if not one.startswith("_")}
-        new = [one for one, thing in things.items() if id(thing) not in listed and get_origin(thing) is None]
-        listed.update(id(getattr(module, one)) for one in new)
-        names = "".join(f"   {one}\n" for one in sorted(new, key=str.lower))
-        parts.append(f"{name}\n{'-' * len(name)}\n\n{about}\n\n.. currentmodule:: {name}\n")
-        parts.append(f".. autosummary::\n   :toctree: api\n   :nosignatures:\n\n{names}")
-    return "\n".join(parts)
-
-
-# --- Methods ----------------------------------------------------------------------------------------------------------
-
-
 def _method_pages() -> Iterator[tuple[str, str]]:
-    """Yield a page for each module that has methods: what its docstring says, and its classes."""
+    """Yield a page for each module that has methods: its models, what its docstring says, and its classes."""
     from labelrace.base import registry
 
     modules: dict[str, dict[str, str]] = {}
     for name in registry.model_names():
         module, _, path = registry._MODELS[name].factory.partition(":")
         modules.setdefault(module, {})[name] = path.partition(".")[0]
-    listed = []
-    for module, names in modules.items():
-        page = module.removeprefix("labelrace.").replace(".", "-")
-        classes = dict.fromkeys(names.values())
-        title = " ".join(f"``{name}``" for name in names)
-        text = f"{title}\n{'=' * len(title)}\n\n.. automodule:: {module}\n   :no-members:\n\n"
-        public = [one for one in classes if one in registry.PUBLIC_HOMES]
+    pages = {module.removeprefix("labelrace.").replace(".", "-"): module for module in modules}
+    if missing := pages.keys() ^ _TITLES.keys():
+        raise ValueError(f"_TITLES must have the methods' pages, got others: {', '.join(missing)}.")
+    for page, title in _TITLES.items():
+        names = modules[pages[page]]
+        text = f"{title}\n{'=' * len(title)}\n\n"
+        text += "".join(f"``{name}``\n    {registry._MODELS[name].about}\n\n" for name in names)
+        text += f".. automodule:: {pages[page]}\n   :no-members:\n\n"
+        public = [one for one in dict.fromkeys(names.values()) if one in registry.PUBLIC_HOMES]
         text += "".join(f".. autoclass:: labelrace.{one}\n   :noindex:\n   :no-members:\n\n" for one in public)
-        about = [f"   * - :doc:`{name} <{page}>`\n     - {registry._MODELS[name].about}\n" for name in names]
-        listed += about
         yield f"methods/{page}.rst", text
-    rows = "".join(listed)
-    table = f".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what it is\n{rows}"
-    pages = "".join(f"   {module.removeprefix('labelrace.').replace('.', '-')}\n" for module in modules)
-    title = "All methods, by name\n====================\n\n"
-    yield "methods/by-name.rst", f"{title}{table}\n.. toctree::\n   :hidden:\n\n{pages}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Write the pages first of all."""
     # Before Sphinx looks which pages there are.
     app.connect("config-inited", lambda app, config: write(app))
+    # After numpydoc.
+    app.connect("autodoc-process-docstring", name_plainly, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -29,29 +29,28 @@ def make_text():
 
 def run(rows, useful):
     """Label 50 rows at a time; return the quality after each step."""
-    pool, test, true, quality = rows[100:1500], rows[1500:], [set(row["tags"]) for row in rows[1500:]], []
-    tagger = labelrace.Tagger(tags="tags", text="body", random_state=0).partial_fit(rows[:100])
+    pool, test, quality = rows[100:1500], rows[1500:], []
+    true = [set(row["tags"]) for row in test]
+    tagger = labelrace.Tagger("tags", text="body", random_state=0).fit(rows[:100])
     for _ in range(11):
-        quality.append(evaluate(true, tagger.predict(test), measures=["example_f1"])["example_f1"])
+        quality.append(evaluate(true, tagger.predict(test))["example_f1"])
         order = np.arange(len(pool))  # the rows are in random order
         if useful:
             both = zip(tagger.predict_top(pool, 30), tagger.predict(pool), strict=True)
-            order = np.argsort([-usefulness(dict(likely), suggested) for likely, suggested in both])
-        tagger.partial_fit([pool[row] for row in order[:50]])
-        pool = [pool[row] for row in order[50:]]
+            order = np.argsort([-usefulness(dict(p), tags) for p, tags in both])
+        pool = [pool[row] for row in order]
+        tagger, pool = tagger.partial_fit(pool[:50]), pool[50:]
     return quality
 
 
-# %%
-
-data = {"texts of rare words": [make_text() for _ in range(2000)], "noisy tickets": demo_tickets(8000, seed=1)[6000:]}
-figure, both_axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
-for axes, (title, rows) in zip(both_axes, data.items(), strict=True):
+data = {"texts of rare words": [make_text() for _ in range(2000)]}
+data["noisy tickets"] = demo_tickets(8000, seed=1)[6000:]
+figure, both = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+for axes, (title, rows) in zip(both, data.items(), strict=True):
     for name, useful in (("random rows", False), ("most useful rows", True)):
         axes.plot(range(100, 601, 50), run(rows, useful), marker="o", label=name)
-    axes.set(title=title, xlabel="labelled rows", ylim=(0.4, 1.02))
+    axes.set(title=title, xlabel="labelled rows", ylabel="F1", ylim=(0.4, 1.02))
     axes.legend(loc="lower right")
-both_axes[0].set_ylabel("F1 of tags on other rows")
 plt.show()
 
 # %%

@@ -20,7 +20,9 @@ models = {
     "binary relevance with naive Bayes": labelrace.make_model("obr"),
 }
 
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(6, 6), sharex=True, height_ratios=(3, 1), layout="constrained")
+figure, (top, bottom) = plt.subplots(
+    2, 1, figsize=(6, 6), sharex=True, height_ratios=(3, 1), layout="constrained"
+)
 top.plot([0, 1], [0, 1], color="gray", linestyle=":", label="perfectly calibrated")
 for number, (name, model) in enumerate(models.items()):
     probabilities, present = [], []
@@ -32,8 +34,9 @@ for number, (name, model) in enumerate(models.items()):
     p, y = np.concatenate(probabilities), np.concatenate(present)
     bins = np.minimum((10 * p).astype(int), 9)
     sizes = np.bincount(bins, minlength=10)
-    means, shares = (np.bincount(bins, values, minlength=10) / np.maximum(sizes, 1) for values in (p, y))
-    top.plot(means, shares, marker="o", label=f"{name}: error {np.abs(means - shares) @ sizes / sizes.sum():.3f}")
+    means, shares = (np.bincount(bins, v, 10) / np.maximum(sizes, 1) for v in (p, y))
+    error = np.abs(means - shares) @ sizes / sizes.sum()
+    top.plot(means, shares, marker="o", label=f"{name}: error {error:.3f}")
     bottom.bar(np.arange(0.03, 1, 0.1) + 0.04 * number, sizes, width=0.04, label=name)
 
 top.set(ylabel="share of labels that are present", ylim=(0, 1.02))

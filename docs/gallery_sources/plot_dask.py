@@ -22,8 +22,8 @@ to_learn, test = batches[:48], batches[48:]
 
 def quality(model):
     """Return F1 on rows that are not learned."""
-    found = [evaluate(Y, model.predict(X), measures=["example_f1"])["example_f1"] for X, Y in test]
-    return sum(found) / len(found)
+    found = [evaluate(Y, model.predict(X), measures="example_f1") for X, Y in test]
+    return sum(one["example_f1"] for one in found) / len(found)
 
 
 # %%
@@ -48,7 +48,7 @@ if __name__ == "__main__":
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     axes.plot(*one_pass, label="one process, batch after batch")
     axes.plot(*merged, marker="o", label="two processes, merged after every round")
-    axes.set(xlabel="rows learned", ylabel="F1 of a row's labels on other rows", ylim=(0.7, 0.85))
+    axes.set(xlabel="rows learned", ylabel="F1 on other rows", ylim=(0.7, 0.85))
     axes.legend(loc="lower right")
     plt.show()
 

@@ -13,7 +13,8 @@ import labelrace
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
-data = SyntheticStream(n_rows=12_000, n_features=40, n_labels=20, drift="sudden", seed=7).load()
+shape = {"n_rows": 12_000, "n_features": 40, "n_labels": 20}
+data = SyntheticStream(**shape, drift="sudden", seed=7).load()
 X, Y = data.X, data.Y.toarray()
 
 # %%
@@ -27,16 +28,16 @@ for delay in (0, 500, 2000):
     for start in range(500, 12_000, 250):
         ids = range(start, start + 250)
         predicted = tickets.predict(X[ids], ids)
-        quality.append(evaluate(Y[ids], predicted, measures=["example_f1"])["example_f1"])
+        quality.append(evaluate(Y[ids], predicted)["example_f1"])
         ends.append(start + 250)
         due = [row for row in tickets.pending_ids if row < start + 250 - delay]
         if due:
             tickets.learn(due, Y[due])
-    axes.plot(ends, quality, label=f"labels {delay} rows late" if delay else "labels at once")
+    axes.plot(ends, quality, label=f"{delay} rows late" if delay else "at once")
     print(f"{delay} rows late: {len(tickets)} rows still pending")
 
 axes.axvline(6000, color="gray", linestyle=":", label="the labels change their meaning")
-axes.set(xlabel="rows of the stream", ylabel="F1 of a row's labels, mean of a batch", ylim=(0, 1))
+axes.set(xlabel="rows of the stream", ylabel="F1, mean of a batch", ylim=(0, 1))
 axes.legend(loc="lower left")
 plt.show()
 

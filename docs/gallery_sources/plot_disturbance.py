@@ -26,7 +26,9 @@ wrong[6000:7000] = np.random.default_rng(0).permutation(true[6000:7000])
 models = {
     "default": LabelRaceClassifier(random_state=0),
     "no detection": LabelRaceClassifier(detect_drift=False, random_state=0),
-    "no detection, half_life=500": LabelRaceClassifier(detect_drift=False, half_life=500, random_state=0),
+    "no detection, half_life=500": LabelRaceClassifier(
+        detect_drift=False, half_life=500, random_state=0
+    ),
 }
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
 axes.axvspan(6000, 7000, color="lightgray", label="wrong labels are learned")
@@ -35,14 +37,16 @@ for name, model in models.items():
     for start in range(0, 12_000, 250):
         rows = slice(start, start + 250)
         if start:
-            quality.append(evaluate(true[rows], model.predict(X[rows]), measures=["example_f1"])["example_f1"])
+            found = evaluate(true[rows], model.predict(X[rows]), measures="example_f1")
+            quality.append(found["example_f1"])
             ends.append(rows.stop)
         model.partial_fit(X[rows], wrong[rows])
     axes.plot(ends, quality, label=name)
-    after = np.mean([value for end, value in zip(ends, quality, strict=True) if end > 7250])
-    print(f"{name}: F1 after row 7,250 {after:.3f}; {model.n_alarms_:.0f} alarms, {model.n_drifts_:.0f} confirmed")
+    after = np.mean(np.array(quality)[np.array(ends) > 7250])
+    said = f"{model.n_alarms_:.0f} alarms, {model.n_drifts_:.0f} confirmed"
+    print(f"{name}: F1 after row 7,250 {after:.3f}; {said}")
 
-axes.set(xlabel="rows of the stream", ylabel="F1 of a row's labels, mean of a batch", ylim=(0, 1))
+axes.set(xlabel="rows of the stream", ylabel="F1, mean of a batch", ylim=(0, 1))
 axes.legend(loc="lower left")
 plt.show()
 

@@ -40,7 +40,8 @@ for share in shares:
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for (n_rows, values), marker in zip(quality.items(), "osD", strict=True):
     axes.plot(shares, values, marker=marker, label=f"{n_rows:,} rows learned")
-axes.set(xlabel="share of rows learned with wrong labels", ylabel="F1 of a row's labels, right ones", ylim=(0, 1))
+axes.set(xlabel="share of rows learned with wrong labels", ylim=(0, 1))
+axes.set_ylabel("F1 of a row's labels, right ones")
 axes.legend(loc="lower left")
 plt.show()
 

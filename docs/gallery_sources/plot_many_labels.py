@@ -18,13 +18,15 @@ import labelrace
 from labelrace.evaluation import prequential
 from labelrace.streams.synthetic import SyntheticStream
 
-stream = SyntheticStream(n_rows=4000, n_features=1500, n_labels=2000, density=0.02, cardinality=5.0, seed=6)
+stream = SyntheticStream(
+    n_rows=4000, n_features=1500, n_labels=2000, density=0.02, cardinality=5.0, seed=6
+)
 
 
 def mean_quality(model):
     """Predict and learn the stream; return the mean quality of its second half."""
-    checkpoints = list(prequential(model, stream, batch_size=500, measures=["ndcg_at_5"]))
-    return np.mean([checkpoint.measures["ndcg_at_5"] for checkpoint in checkpoints[3:]])
+    found = list(prequential(model, stream, 500, ["ndcg_at_5"]))[3:]
+    return np.mean([one.measures["ndcg_at_5"] for one in found])
 
 
 # %%
@@ -35,19 +37,19 @@ with tempfile.TemporaryDirectory() as folder:
     for budget in ("1GB", "6MB", "2MB", "0.75MB"):
         model = labelrace.LabelRaceClassifier(max_memory=budget, random_state=0)
         qualities.append(mean_quality(model))
-        model.save(Path(folder, "model.safetensors"))
-        sizes.append(Path(folder, "model.safetensors").stat().st_size / 1e6)
-        names.append(f"{model.n_components_} pseudo\nlabels" if model.n_components_ else "not\ncompressed")
-        print(f"{budget}: {model.n_components_} pseudo labels, {sizes[-1]:.1f} MB, nDCG@5 {qualities[-1]:.3f}")
-
-# %%
+        model.save(path := Path(folder, "model.safetensors"))
+        sizes.append(path.stat().st_size / 1e6)
+        k = model.n_components_
+        names.append(f"{k} pseudo\nlabels" if k else "not\ncompressed")
+        print(f"{budget}: {k} pseudo labels, {sizes[-1]:.1f} MB, {qualities[-1]:.3f}")
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 axes.plot(sizes, qualities, marker="o", label="default, with less and less memory")
 for size, quality, name in zip(sizes, qualities, names, strict=True):
-    axes.annotate(name, (size, quality), xytext=(0, 8), textcoords="offset points", ha="center")
-axes.axhline(mean_quality(labelrace.make_model("majority")), color="gray", linestyle=":", label="most frequent labels")
-axes.set(xlabel="size of the model in MB", ylabel="mean nDCG@5 of a batch", xscale="log", xlim=(0.5, 30), ylim=(0, 1))
+    axes.text(size, quality + 0.02, name, ha="center")
+base = mean_quality(labelrace.make_model("majority"))
+axes.axhline(base, color="gray", linestyle=":", label="most frequent labels")
+axes.set(xlabel="MB", ylabel="nDCG@5", xscale="log", xlim=(0.5, 30), ylim=(0, 1))
 axes.legend(loc="lower right")
 plt.show()
 

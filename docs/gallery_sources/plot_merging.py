@@ -26,7 +26,7 @@ rows_b = [row for row in later if not money & set(row["tags"])]
 start = labelrace.Tagger(tags="tags", id="ticket", random_state=0).partial_fit(common)
 office_a = start.emptied().partial_fit(rows_a)
 office_b = start.emptied().partial_fit(rows_b)
-everything = labelrace.Tagger(tags="tags", id="ticket", random_state=0).partial_fit(common + later)
+everything = labelrace.Tagger("tags", id="ticket", random_state=0).fit(common + later)
 merged = labelrace.Tagger(tags="tags", id="ticket", random_state=0).partial_fit(common)
 merged.merge(office_a).merge(office_b)
 taggers = {
@@ -42,7 +42,7 @@ taggers = {
 true = [set(row["tags"]) for row in test]
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
 for name, tagger in taggers.items():
-    quality = evaluate(true, tagger.predict(test), measures=["example_f1"])["example_f1"]
+    quality = evaluate(true, tagger.predict(test))["example_f1"]
     bar = axes.bar(name, quality, label=f"{name}: {tagger.n_rows_:,} tickets")
     axes.bar_label(bar, fmt="%.2f")
 axes.set(xlabel="tagger", ylabel="F1 of a ticket's tags, mean", ylim=(0, 1.3))

@@ -13,14 +13,15 @@ import numpy as np
 import labelrace
 from labelrace.streams.synthetic import SyntheticStream
 
-stream = SyntheticStream(n_rows=12_000, n_features=40, n_labels=20, new_labels=0.2, zipf=0.3, seed=2)
+shape = {"n_rows": 12_000, "n_features": 40, "n_labels": 20}
+stream = SyntheticStream(**shape, new_labels=0.2, zipf=0.3, seed=2)
 names = np.array(stream.label_names)
 
 
 def f1(true, predicted, group):
     """Compute F1 over all pairs of a row and a label of the group."""
     hits = sum(len(t & p & group) for t, p in zip(true, predicted, strict=True))
-    both = sum(len(t & group) + len(p & group) for t, p in zip(true, predicted, strict=True))
+    both = sum(len(one & group) for one in [*true, *predicted])
     return 2 * hits / both if both else np.nan
 
 
@@ -42,11 +43,12 @@ for X, Y in stream.batches(250):
 old = set().union(*(labels for true, _ in tested[:23] for labels in true))
 new = set(names.tolist()) - old
 rows = 250 * np.arange(1, len(known) + 1)
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(8, 5), sharex=True, height_ratios=(3, 1), layout="constrained")
-top.plot(rows[1:], [f1(*both, old) for both in tested], label=f"{len(old)} labels that were there from the start")
-top.plot(rows[1:], [f1(*both, new) for both in tested], label=f"{len(new)} labels that appear after row 6,000")
+figure, (top, bottom) = plt.subplots(2, sharex=True, height_ratios=(3, 1))
+for group, said in (old, "were there from the start"), (new, "appear after row 6,000"):
+    found = [f1(*both, group) for both in tested]
+    top.plot(rows[1:], found, label=f"{len(group)} labels that {said}")
 top.set(ylabel="F1 of a batch", ylim=(0, 1))
-bottom.step(rows, known, color="gray", where="post", label="labels that the model knows")
+bottom.step(rows, known, color="gray", where="post", label="labels known")
 bottom.set(xlabel="rows of the stream", ylabel="labels", ylim=(0, 22))
 for axes in (top, bottom):
     axes.legend(loc="lower left")

@@ -43,10 +43,12 @@ labelrace.register_model("last-rows", LastRows)
 stream = SyntheticStream(n_rows=5000, n_features=40, n_labels=20, seed=8)
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for name in ("race", "obr", "last-rows", "majority"):
-    checkpoints = list(prequential(labelrace.make_model(name, random_state=0), stream, 250, ["example_f1"]))
+    model = labelrace.make_model(name, random_state=0)
+    checkpoints = list(prequential(model, stream, 250, ["example_f1"]))
     quality = [checkpoint.measures["example_f1"] for checkpoint in checkpoints]
-    axes.plot([checkpoint.end for checkpoint in checkpoints], quality, label=f"{name}: mean {np.mean(quality):.2f}")
-axes.set(xlabel="rows of the stream", ylabel="F1 of a row's labels, mean of a batch", ylim=(0, 1))
+    ends = [checkpoint.end for checkpoint in checkpoints]
+    axes.plot(ends, quality, label=f"{name}: mean {np.mean(quality):.2f}")
+axes.set(xlabel="rows of the stream", ylabel="F1, mean of a batch", ylim=(0, 1))
 axes.legend(loc="lower right", ncols=2)
 plt.show()
 

@@ -14,7 +14,7 @@ import labelrace
 from labelrace.streams.demo import demo_tickets
 
 tickets = demo_tickets(6000, seed=1)
-tagger = labelrace.Tagger(tags="tags", id="ticket", random_state=0).partial_fit(tickets[:4000])
+tagger = labelrace.Tagger("tags", id="ticket", random_state=0).fit(tickets[:4000])
 curve = tagger.precision_curve_  # what each least confidence leads to, on recent rows
 
 # %%
@@ -25,7 +25,8 @@ right, given, handled = np.zeros(5), np.zeros(5), np.zeros(5)
 for start in range(4000, 6000, 250):
     batch = tickets[start : start + 250]
     for number, precision in enumerate(asked):
-        for row, tags in zip(batch, tagger.set_params(precision=precision).predict(batch), strict=True):
+        predicted = tagger.set_params(precision=precision).predict(batch)
+        for row, tags in zip(batch, predicted, strict=True):
             right[number] += len(tags & set(row["tags"]))
             given[number] += len(tags)
             handled[number] += bool(tags)
@@ -34,12 +35,14 @@ for start in range(4000, 6000, 250):
 # %%
 # On the left what the tagger knew after 4,000 tickets, on the right what came out.
 
-figure, (left, outcome) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+figure, (left, outcome) = plt.subplots(
+    1, 2, figsize=(9, 4), layout="constrained", sharey=True
+)
 left.plot(curve.confidence, curve.precision, label="share of given tags that are right")
-left.plot(curve.confidence, curve.handled, linestyle="--", label="share of rows that get a tag")
+left.plot(curve.confidence, curve.handled, "--", label="share of rows that get a tag")
 left.set(xlabel="threshold: least confidence of a tag", ylabel="share", ylim=(0, 1.02))
-outcome.plot(asked, right / given, marker="o", label="share of given tags that were right")
-outcome.plot(asked, handled / 2000, marker="s", linestyle="--", label="share of rows that got a tag")
+outcome.plot(asked, right / given, "o-", label="share of given tags that were right")
+outcome.plot(asked, handled / 2000, "s--", label="share of rows that got a tag")
 outcome.plot(asked, asked, color="gray", linestyle=":", label="as asked for")
 outcome.set(xlabel="precision asked for", xticks=asked)
 for axes in (left, outcome):

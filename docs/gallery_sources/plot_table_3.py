@@ -32,18 +32,22 @@ names = {
 
 results = {}
 for name in names:
-    model = labelrace.make_model(name, categorical_features=stream.categorical, random_state=0)
+    given = {"categorical_features": stream.categorical, "random_state": 0}
+    model = labelrace.make_model(name, **given)
     results[name] = averages(prequential(model, stream, batch_size=100))
-    print(f"{name:18}", {measure: round(value, 3) for measure, value in results[name].items()})
+    print(f"{name:18}", {one: round(value, 3) for one, value in results[name].items()})
 
 # %%
 
 figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-for measure, marker in zip(("example_accuracy", "example_f1", "micro_f1", "hamming_loss"), "osD^", strict=True):
-    axes.plot([results[name][measure] for name in names], list(names.values()), marker, label=measure)
+shown = ("example_accuracy", "example_f1", "micro_f1", "hamming_loss")
+for measure, marker in zip(shown, "osD^", strict=True):
+    values = [results[name][measure] for name in names]
+    axes.plot(values, list(names.values()), marker, label=measure)
 axes.invert_yaxis()
 axes.grid(axis="y", alpha=0.4)
-axes.set(xlabel="mean over the batches; of hamming_loss less is better", ylabel="model", xlim=(0, 1))
+axes.set(xlabel="mean over the batches; of hamming_loss less is better", xlim=(0, 1))
+axes.set_ylabel("model")
 axes.legend(loc="upper right")
 plt.show()
 

@@ -115,14 +115,36 @@ class DelayedLabels(Writable):
         return self._keep(self.model.predict, X, ids)
 
     def predict_labels(self, X: MatrixLike, ids: Iterable[Hashable] | None = None) -> list[set[Any]]:
-        """Predict label sets by name, and keep the rows; see `predict`."""
+        """Predict label sets by name, and keep the rows; see `predict`.
+
+        Parameters
+        ----------
+        X, ids
+            As for `predict`.
+
+        Returns
+        -------
+        list of sets
+        """
         named: list[set[Any]] = self._keep(getattr(self.model, "predict_labels", self.model.predict), X, ids)
         return named
 
     def predict_top(
         self, X: MatrixLike, ids: Iterable[Hashable] | None = None, k: int = 5
     ) -> list[list[tuple[Any, float]]]:
-        """List the most likely labels with their probabilities, and keep the rows; see `predict`."""
+        """List the most likely labels with their probabilities, and keep the rows; see `predict`.
+
+        Parameters
+        ----------
+        X, ids
+            As for `predict`.
+        k : int, default=5
+            How many labels to list; all if there are fewer.
+
+        Returns
+        -------
+        list of lists of (label, probability)
+        """
         likely: list[list[tuple[Any, float]]] = self._keep(self.model.predict_top, X, ids, k)
         return likely
 
@@ -151,6 +173,18 @@ class DelayedLabels(Writable):
         ------
         UnknownRowError
             If an id is not that of a pending row.
+
+        Examples
+        --------
+        >>> import labelrace
+        >>> model = labelrace.make_model("ridge").fit([[0.0], [1.0]] * 5, [{"cold"}, {"warm"}] * 5)
+        >>> days = labelrace.DelayedLabels(model)
+        >>> days.predict_labels([[0.9], [0.1]], ids=["Monday", "Tuesday"])
+        [{'warm'}, {'cold'}]
+        >>> days.learn(["Monday"], [{"warm", "windy"}]).pending_ids
+        ['Tuesday']
+        >>> list(days.model.label_names_)
+        ['cold', 'warm', 'windy']
         """
         one_at_a_time(self._writers, self._learn, _check_ids(ids), y)
         return self

@@ -70,7 +70,17 @@ class CategoricalMask(np.ndarray[Any, np.dtype[np.bool_]]):
         self.n_values = None
 
     def copy(self, order: Any = "C") -> CategoricalMask:
-        """Return a copy that keeps ``n_values``."""
+        """Return a copy that keeps ``n_values``.
+
+        Parameters
+        ----------
+        order : str, default="C"
+            As for NumPy's arrays.
+
+        Returns
+        -------
+        CategoricalMask
+        """
         if self.n_values is None:
             return super().copy(order)
         return CategoricalMask(self.n_values)

@@ -240,6 +240,15 @@ class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, Classifie
         ------
         MergeError
             Where merging makes no sense, with the reason.
+
+        Examples
+        --------
+        >>> import labelrace
+        >>> days = [{"sun": 1.0}, {"rain": 1.0}, {"snow": 1.0}] * 9
+        >>> start = labelrace.make_model("ridge").fit(days[:2], [{"dry"}, {"wet"}])
+        >>> replica = start.emptied().partial_fit(days, [{"dry"}, {"wet"}, {"wet", "cold"}] * 9)
+        >>> sorted(start.merge(replica).predict_labels([{"snow": 1.0}])[0])
+        ['cold', 'wet']
         """
         fitted = self.fitted
         if type(other) is not type(self):
@@ -327,6 +336,13 @@ class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, Classifie
         -------
         list of lists of (label, probability), or data frame
             Best first; labels by name, or by column if they have no names.
+
+        Examples
+        --------
+        >>> import labelrace
+        >>> model = labelrace.make_model("ridge").fit([[0.0], [1.0], [2.0]] * 9, [{"cold"}, {"warm"}, {"hot"}] * 9)
+        >>> [[label for label, probability in row] for row in model.predict_top([[2.0], [0.0]], k=2)]
+        [['hot', 'warm'], ['cold', 'warm']]
         """
         parameters.check_whole("k", k, 1)
         fitted, rows = self._rows(X)
@@ -340,6 +356,11 @@ class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, Classifie
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Compute a score for every label; higher is more likely.
 
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+
         Returns
         -------
         (n, l) array
@@ -351,6 +372,11 @@ class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, Classifie
         """Estimate the probability of every label.
 
         How well it is calibrated depends on the method: see its class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
 
         Returns
         -------
@@ -405,6 +431,17 @@ class OnlineClassifier(DeclaredParameters, FittedAttributes, Writable, Classifie
         ----------
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelrace
+        >>> model = labelrace.make_model("ridge").fit([[0.0], [1.0]], [{"cold"}, {"warm"}])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder, "weather.safetensors"))
+        ...     labelrace.load(Path(folder, "weather.safetensors")).predict_labels([[1.0]])
+        [{'warm'}]
         """
         from labelrace.base import model_file  # as in `pack`
 

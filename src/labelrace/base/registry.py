@@ -318,6 +318,10 @@ def model_names(*, online: bool | None = None) -> list[str]:
     online : bool or None, default=None
         Only the models that learn batch by batch, or only those that do not; None for all.
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> import labelrace
@@ -375,6 +379,16 @@ def make_model(name: str, **parameters: Any) -> Any:
     **parameters
         Parameters of the model's class. ``random_state`` is accepted for every model, so that models can be compared in
         a loop: those that draw no random numbers do without it.
+
+    Returns
+    -------
+    classifier
+        Unfitted.
+
+    Raises
+    ------
+    ValueError
+        If no model has the name, or the model no such parameter.
 
     Examples
     --------

@@ -161,6 +161,13 @@ def permute_known(model: Any, order: Array) -> Any:
     ------
     unittest.SkipTest
         If the model draws something, but has none of these parameters.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> A, bias = permute_known(labelrace.RACEClassifier(n_components=2), np.array([1, 0, 2])).projection
+    >>> A.shape, bias.shape
+    ((3, 2), (2,))
     """
     n_labels, known, rng = len(order), parameters(model), np.random.default_rng(0)
     if "projection" in known:

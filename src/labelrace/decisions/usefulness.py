@@ -21,6 +21,11 @@ def usefulness(likely: Mapping[Any, float], suggested: Collection[Any]) -> float
         The most likely labels, with the suggested ones among them.
     suggested : collection of labels
 
+    Returns
+    -------
+    float
+        From 0, not worth asking, to 1.
+
     Examples
     --------
     >>> usefulness({"oven": 1.0, "egg": 0.0}, ["oven"])

@@ -40,6 +40,17 @@ def evaluate(
     Returns
     -------
     dict from dataset to (manifest, records)
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from distributed import Client
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> streams = [SyntheticStream(n_rows=300, n_labels=5, name=f"synthetic-{seed}", seed=seed) for seed in (1, 2)]
+    >>> with tempfile.TemporaryDirectory() as folder, Client(processes=False, dashboard_address=None) as client:
+    ...     found = evaluate(["majority", "obr"], streams, out=folder, client=client, batch_size=100)
+    >>> {name: sum(record["kind"] == "done" for record in records) for name, (_, records) in found.items()}
+    {'synthetic-1': 2, 'synthetic-2': 2}
     """
     sources = list(source) if isinstance(source, (list, tuple)) else [source]
     results = {}

@@ -51,6 +51,14 @@ def predict(
     -------
     dask.dataframe.DataFrame, or list of paths
         A column ``labels`` with the labels of each row, in the order of the rows.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> model = labelrace.make_model("ridge").fit([[0.0], [1.0]], [{"cold"}, {"warm"}])
+    >>> frame = predict(model, [([[0.0], [1.0]], [set(), set()]), ([[1.0]], [set()])])
+    >>> frame.compute(scheduler="synchronous")["labels"].tolist()
+    [['cold'], ['warm'], ['warm']]
     """
     engine()
     pieces = pieces_to_predict(model, source, batch_size, labels)

@@ -77,7 +77,12 @@ class Checkpoint:
         return self.end - self.start
 
     def to_record(self) -> dict[str, Any]:
-        """Return what JSON can hold: NaN, which it cannot, becomes None."""
+        """Return what JSON can hold: NaN, which it cannot, becomes None.
+
+        Returns
+        -------
+        dict
+        """
         measures = {name: None if math.isnan(value) else value for name, value in self.measures.items()}
         names = ("batch", "start", "end", "whole", "measures", "seconds", "memory")
         record = {"kind": "batch"} | {name: getattr(self, name) for name in names} | {"measures": measures}
@@ -89,6 +94,14 @@ def averages(checkpoints: Iterable[Checkpoint]) -> dict[str, float]:
 
     A last batch with fewer rows does not count, unless no other was tested. A batch on which a measure is NaN does
     not count in that measure.
+
+    Parameters
+    ----------
+    checkpoints : iterable of Checkpoint
+
+    Returns
+    -------
+    dict from measure to float
 
     Examples
     --------
@@ -112,6 +125,16 @@ def windowed(checkpoints: Iterable[Checkpoint], window: int = 10) -> dict[str, F
 
     The first values are means of as many batches as there are. A batch on which a measure is NaN does not count.
 
+    Parameters
+    ----------
+    checkpoints : iterable of Checkpoint
+    window : int, default=10
+        How many batches.
+
+    Returns
+    -------
+    dict from measure to array
+
     Examples
     --------
     >>> points = [Checkpoint(t, 10 * t, 10 * t + 10, {"micro_f1": t / 8}, {}) for t in range(1, 5)]
@@ -126,6 +149,14 @@ def windowed(checkpoints: Iterable[Checkpoint], window: int = 10) -> dict[str, F
 
 def cumulative(checkpoints: Iterable[Checkpoint]) -> dict[str, FloatArray]:
     """Return for each measure the mean over all test batches so far, weighted by their rows, at each of them.
+
+    Parameters
+    ----------
+    checkpoints : iterable of Checkpoint
+
+    Returns
+    -------
+    dict from measure to array
 
     Examples
     --------
@@ -182,6 +213,11 @@ def memory_meter(trace: bool = False) -> Iterator[Callable[[], int | None]]:
         costs nothing, and it never falls; None where the system does not provide it. True: what Python and NumPy had
         allocated at most since the function was last called, counted from the meter's start. That is the method's
         own, but tracing slows it down.
+
+    Returns
+    -------
+    context manager
+        It gives the function.
 
     Examples
     --------
@@ -376,6 +412,14 @@ class CalibrationCounts:
 
 def as_reliability(record: Mapping[str, Any]) -> Reliability:
     """Return what a record of kind "calibration" holds.
+
+    Parameters
+    ----------
+    record : dict
+
+    Returns
+    -------
+    Reliability
 
     Examples
     --------

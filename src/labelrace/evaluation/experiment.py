@@ -78,7 +78,17 @@ class ModelSpec:
         object.__setattr__(self, "label", self.label or self.name or type(self.estimator).__name__)
 
     def make(self, seed: int, categorical: Any = None) -> Any:
-        """Make the model, with the seed and the mask of nominal features where it takes them and they are not given."""
+        """Make the model, with the seed and the mask of nominal features where it takes them and they are not given.
+
+        Parameters
+        ----------
+        seed : int
+        categorical : mask, default=None
+
+        Returns
+        -------
+        classifier
+        """
         model = self._unseeded()
         offered: dict[str, Any] = dict.fromkeys(_open_seeds(model), seed)
         if _parameters(model).get("categorical_features", "") is None:
@@ -91,7 +101,12 @@ class ModelSpec:
         return bool(_open_seeds(self._unseeded()))
 
     def describe(self) -> dict[str, Any]:
-        """Return the model as a manifest holds it."""
+        """Return the model as a manifest holds it.
+
+        Returns
+        -------
+        dict
+        """
         if self.estimator is None:
             given, kind = self.parameters, self.name
         else:
@@ -116,6 +131,15 @@ def as_specs(models: AnyModel | Iterable[AnyModel]) -> list[ModelSpec]:
     """Return models as specifications, after making each once, so that a mistake shows before the run begins.
 
     Estimators are called by the names of their classes, numbered from the second on.
+
+    Parameters
+    ----------
+    models
+        As for `run`.
+
+    Returns
+    -------
+    list of ModelSpec
 
     Examples
     --------

@@ -40,6 +40,10 @@ def rank(
     digits : int or None, default=None
         Digits to round to before ranking. The paper ranks what it prints: 2 digits.
 
+    Returns
+    -------
+    array of the shape of ``values``
+
     Examples
     --------
     >>> rank([0.22, 0.21, 0.214, 0.19]).tolist()
@@ -63,6 +67,15 @@ class Friedman(NamedTuple):
     """Friedman's test of whether methods differ at all, with average ranks and Nemenyi's critical difference.
 
     Methods whose average ranks differ by less than the critical difference do not differ at the 5 % level.
+
+    Attributes
+    ----------
+    statistic, p_value : float
+        Friedman's chi-squared, and how likely one as large is where methods do not differ.
+    average_ranks : (methods,) array
+        The mean rank of each method, 1 for the best.
+    critical_difference : float
+        As `critical_difference` computes it.
     """
 
     statistic: float
@@ -80,6 +93,10 @@ def friedman(values: npt.ArrayLike, *, lower_is_better: bool = False, digits: in
         At least 3 methods on 2 datasets.
     lower_is_better, digits
         As `rank` takes them. Methods with the same value share the mean of their ranks.
+
+    Returns
+    -------
+    Friedman
 
     Examples
     --------
@@ -105,6 +122,15 @@ def critical_difference(n_methods: int, n_datasets: int, alpha: float = 0.05) ->
     """Return Nemenyi's critical difference.
 
     Two methods differ at level `alpha` where their average ranks, with ``ties="average"``, differ by as much.
+
+    Parameters
+    ----------
+    n_methods, n_datasets : int
+    alpha : float, default=0.05
+
+    Returns
+    -------
+    float
 
     Examples
     --------

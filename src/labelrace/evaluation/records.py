@@ -63,6 +63,19 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
         If there is no manifest: the folder is not one of a run.
     DataFormatError
         If the manifest or another line than the last is damaged, or if a newer version wrote them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from labelrace.evaluation import run
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=300, n_features=10, n_labels=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run(stream, ["majority"], out=Path(folder, "run"), jobs=1, batch_size=100)
+    ...     manifest, records = read_run(Path(folder, "run"))
+    >>> manifest["batch_size"], [record["kind"] for record in records]
+    (100, ['batch', 'batch', 'labels', 'done'])
     """
     manifest, (records, is_torn) = _read_manifest(Path(folder, _MANIFEST)), _read_records(Path(folder, _RECORDS))
     if is_torn:

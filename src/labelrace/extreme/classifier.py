@@ -66,6 +66,8 @@ _CHUNK_ROWS = 512
 _N_HEAD_TO_LEARN = 512
 # Smallest share of the past that is kept after a chunk.
 _MIN_KEPT = 1e-9
+# The axes of the postings.
+_POSTINGS = f"<=m {postings.LABELS_PER_FEATURE}"
 
 
 class Fork(NamedTuple):
@@ -74,7 +76,7 @@ class Fork(NamedTuple):
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
     table: Annotated[Array, "slots 1", "float", VersionedRows]
-    postings: Annotated[IntArray, f"<=m {postings.LABELS_PER_FEATURE}", "<l+1", VersionedRows]
+    postings: Annotated[IntArray, _POSTINGS, "<l+1", VersionedRows]
     counts: ScoreHistogram
     counts_left_out: ScoreHistogram
     n_missed: float
@@ -90,7 +92,7 @@ class State(NamedTuple):
     decoder: code_decoder.State  # sums over predicted codes and labels
     table: Annotated[Array, "slots 1", "float", VersionedRows]  # the residual table
     # Labels of the last rows with each feature, where labels are many and data is sparse; otherwise empty.
-    postings: Annotated[IntArray, f"<=m {postings.LABELS_PER_FEATURE}", "<l+1", VersionedRows]
+    postings: Annotated[IntArray, _POSTINGS, "<l+1", VersionedRows]
     counts: ScoreHistogram  # scores of candidates of monitored rows
     # The same for probabilities: scores of the first rows are those of a decoder that has not learned the row.
     counts_left_out: ScoreHistogram

@@ -444,6 +444,16 @@ class LabelRaceClassifier(RLSClassifier):
         -------
         list of Explanation, or data frame
             In the order of the labels. The contributions in each add up to its score.
+
+        Examples
+        --------
+        >>> import labelrace
+        >>> rows = [{"sun": 1.0}, {"rain": 1.0}, {"sun": 1.0, "wind": 1.0}, {"rain": 1.0, "wind": 1.0}] * 50
+        >>> y = [{"dry"}, {"wet"}, {"dry", "kites"}, {"wet", "kites"}] * 50
+        >>> model = labelrace.LabelRaceClassifier(random_state=0).fit(rows, y)
+        >>> [why] = model.explain({"rain": 1.0, "wind": 1.0}, ["kites"], n_features=1)
+        >>> why.features[0][0]
+        'wind'
         """
         parameters.check_whole("n_features", n_features, 1)
         fitted, X = self._rows(validation.one_row(x))

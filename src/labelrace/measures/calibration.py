@@ -80,6 +80,11 @@ def reliability(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> Reliability:
     n_bins : int, default=15
         How many bins, equally wide.
 
+    Returns
+    -------
+    Reliability
+        With ``edges``, ``entries``, ``probability`` and ``present``, for each bin.
+
     Raises
     ------
     ValueError

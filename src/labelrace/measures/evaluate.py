@@ -226,6 +226,14 @@ def evaluate(
 def default_zero_division(measures: str | Iterable[str]) -> float:
     """Return what labels that are neither there nor predicted count: 1 in the sets of the original evaluation, else 0.
 
+    Parameters
+    ----------
+    measures : str or iterable of str
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> default_zero_division("paper"), default_zero_division("macro_f1")
@@ -236,6 +244,14 @@ def default_zero_division(measures: str | Iterable[str]) -> float:
 
 def uses_zero_division(measure: str) -> bool:
     """Return whether a measure depends on ``zero_division``.
+
+    Parameters
+    ----------
+    measure : str
+
+    Returns
+    -------
+    bool
 
     Examples
     --------
@@ -261,6 +277,10 @@ def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
         one name, or several. Beyond the 19 there are `ranking_loss`, `one_error`, and `precision_at_K` and
         `ndcg_at_K` for any positive integer `K`.
 
+    Returns
+    -------
+    list of str
+
     Raises
     ------
     ValueError
@@ -284,6 +304,14 @@ def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
 def needs_scores(measures: str | Iterable[str]) -> bool:
     """Return whether a measure, or one of a set of measures, needs scores rather than predicted labels.
 
+    Parameters
+    ----------
+    measures : str or iterable of str
+
+    Returns
+    -------
+    bool
+
     Examples
     --------
     >>> needs_scores("paper"), needs_scores(["micro_f1", "coverage"])
@@ -294,6 +322,14 @@ def needs_scores(measures: str | Iterable[str]) -> bool:
 
 def needs_top(measure: str) -> int:
     """Return how many of the best labels of a row a measure needs to know; 0 if they are not enough for it.
+
+    Parameters
+    ----------
+    measure : str
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -306,6 +342,14 @@ def needs_top(measure: str) -> int:
 
 def is_loss(measure: str) -> bool:
     """Return whether lower values of a measure are better.
+
+    Parameters
+    ----------
+    measure : str
+
+    Returns
+    -------
+    bool
 
     Examples
     --------

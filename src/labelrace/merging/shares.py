@@ -68,6 +68,19 @@ def start(model: Any) -> Any:
     ----------
     model : classifier or Tagger
         The common start of all shares.
+
+    Returns
+    -------
+    classifier or Tagger
+        A copy for the share to learn on.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> common = labelrace.make_model("ridge").fit([[0.0], [1.0]], [[0, 1], [1, 0]])
+    >>> share = start(common).partial_fit([[2.0]], [[1, 0]])
+    >>> join(common, gain(common, share)).predict([[2.0]]).tolist()
+    [[1, 0]]
     """
     if isinstance(model, Tagger):
         return model.exchanged(merge.keep_words(model.state), start(model.model_))
@@ -85,6 +98,23 @@ def gain(start: Model, end: Model, touched: IntArray | None = None) -> Any:
         What the share has become.
     touched : array, default=None
         The features that occurred in the share, if they are known; a tagger knows them itself.
+
+    Returns
+    -------
+    gain
+        A value that can be pickled, for `add` and `join`.
+
+    Examples
+    --------
+    It can be sent to whoever joins the model:
+
+    >>> import pickle
+    >>> import labelrace
+    >>> common = labelrace.make_model("ridge").fit([[0.0], [1.0]], [[0, 1], [1, 0]])
+    >>> share = start(common).partial_fit([[2.0]] * 3, [[1, 0]] * 3)
+    >>> sent = pickle.dumps(gain(common, share))
+    >>> join(common, pickle.loads(sent)).predict([[2.0]]).tolist()
+    [[1, 0]]
     """
     if isinstance(start, Tagger) and isinstance(end, Tagger):
         state = merge.since(start.state, end.state)
@@ -104,6 +134,19 @@ def add(one: Any, other: Any, columns: IntArray | None = None) -> Any:
     columns : array, default=None
         Which column of the first one's features, or of further ones, each of the other one's is, where features have no
         names but that is known; a tagger knows it itself.
+
+    Returns
+    -------
+    gain
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> common = labelrace.make_model("ridge").fit([[0.0], [1.0]], [{"cold"}, {"warm"}])
+    >>> shares = [start(common).partial_fit([[number]], [{name}]) for number, name in ((2.0, "hot"), (-1.0, "icy"))]
+    >>> both = add(*(gain(common, share) for share in shares))
+    >>> list(join(common, both).label_names_)
+    ['cold', 'warm', 'hot', 'icy']
     """
     if isinstance(one, TaggerGain):
         state, words = merge.merge_states(one.state, other.state)
@@ -126,6 +169,17 @@ def join(start: Any, total: Any, X: Any = None, y: Any = None) -> Any:
     Returns
     -------
     classifier or Tagger
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> from labelrace.streams.demo import demo_tickets
+    >>> tickets = demo_tickets(1500)
+    >>> common = labelrace.Tagger("tags", id="ticket", random_state=0).partial_fit(tickets[:600])
+    >>> shares = [start(common).partial_fit(rows) for rows in (tickets[600:1000], tickets[1000:1400])]
+    >>> total = add(*(gain(common, share) for share in shares))
+    >>> join(common, total, tickets[1400:]).n_rows_
+    1500
     """
     if isinstance(start, Tagger):
         return _join_tagger(start, total, X, y)

@@ -316,6 +316,11 @@ class RACEClassifier(OnlineClassifier):
             Which of the paper's four variants.
         **others
             Any other parameter, such as `projection`, `categorical_features` or `random_state`.
+
+        Returns
+        -------
+        RACEClassifier
+            Unfitted.
         """
         original = {
             "learner": SGD.weka() if method == "regression" else NaiveBayes(numeric="binned"),
@@ -403,11 +408,6 @@ class RACEClassifier(OnlineClassifier):
 
 class OfflineRACEClassifier(RACEClassifier):
     """RACE with all data in one batch, as in the paper's Table 4. Offline.
-
-    Parameters
-    ----------
-    **parameters
-        Those of `RACEClassifier`.
 
     Examples
     --------

@@ -276,7 +276,18 @@ class ClassifierChainsClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make chains with the base learner of the paper's program."""
+        """Make chains with the base learner of the paper's program.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
     def _algorithm(self, seed: int) -> Chains:

@@ -108,7 +108,18 @@ class BinaryRelevanceClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make binary relevance with the base learner of the paper's program (OBR), to the digit."""
+        """Make binary relevance with the base learner of the paper's program (OBR), to the digit.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
     def _algorithm(self, seed: int) -> Relevance:

@@ -46,6 +46,19 @@ def write_report(
     -------
     dict
         Name of each file -> its path: ``report.html``, …, ``curves.png``, ….
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from labelrace.evaluation import run
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=300, n_features=10, n_labels=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run(stream, ["majority", "obr"], out=Path(folder, "run"), jobs=1, batch_size=100)
+    ...     written = write_report(Path(folder, "run"), formats=["html", "csv"])
+    ...     print(*written)
+    report.html report.csv
     """
     if out is None and isinstance(source, dict):
         raise ValueError("out must be a folder to write into if the source is a summary, got None.")
@@ -63,6 +76,19 @@ def print_report(summary: Summary, console: Console | None = None) -> None:
         What `summarize` returned.
     console : rich.console.Console, default=None
         Where to print; None for standard output.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rich.console import Console
+    >>> from labelrace.evaluation import run
+    >>> from labelrace.report import summarize
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=300, n_features=10, n_labels=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = run(stream, ["majority", "obr"], out=folder, jobs=1, batch_size=100)
+    >>> print_report(summarize(*found), Console(width=80))
+    obr won on synthetic...
     """
     print_document(report_document(summary), console)
 

@@ -249,6 +249,10 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         ----------
         x : dict
             Features. Those that are not known are ignored.
+
+        Returns
+        -------
+        dict from label to bool
         """
         if not self.classifier.is_fitted:
             return _Predicted()
@@ -262,6 +266,10 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         ----------
         x : dict
             Features. Those that are not known are ignored.
+
+        Returns
+        -------
+        dict from label to dict
         """
         if not self.classifier.is_fitted:
             return _Likely()
@@ -299,6 +307,10 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     def predict_many(self, X: Any) -> Any:
         """Predict the labels of many rows.
 
+        Parameters
+        ----------
+        X : data frame
+
         Returns
         -------
         data frame of bools, with a row for each row of ``X`` and a column for each label
@@ -307,6 +319,10 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
 
     def predict_proba_many(self, X: Any) -> Any:
         """Estimate the probabilities of the labels of many rows.
+
+        Parameters
+        ----------
+        X : data frame
 
         Returns
         -------

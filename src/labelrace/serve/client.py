@@ -141,6 +141,10 @@ class Client(_Client):
             Rows with an ``id`` wait for their tags from then on.
         explain : bool, default=False
             Whether to return the words and values that contribute to each tag.
+
+        Returns
+        -------
+        list of dicts
         """
         return self._run(self._calls.predict(rows, explain))
 
@@ -154,6 +158,11 @@ class Client(_Client):
         key : str, default=None
             A name for this call, which counts once also if it is made again, for instance by a program that was started
             again. By default every call counts.
+
+        Returns
+        -------
+        dict
+            With ``learned``, how many rows, and ``position``, that of the journal after them.
         """
         return self._run(self._calls.teach("/v1/learn", rows, key))
 
@@ -167,6 +176,11 @@ class Client(_Client):
             no tag applies; ``"tags": None`` withdraws the tags.
         key : str, default=None
             As for `learn`.
+
+        Returns
+        -------
+        dict
+            With ``learned``, how many rows, and ``position``, that of the journal after them.
         """
         return self._run(self._calls.teach("/v1/feedback", rows, key))
 
@@ -185,45 +199,131 @@ class Client(_Client):
             A tag that a row must have, or be suggested.
         limit : int, default=50
             The largest number of rows.
+
+        Returns
+        -------
+        list of dicts
         """
         return self._run(self._calls.rows(state, order, search, tag, limit))
 
     def row(self, id: str | int) -> Row:
-        """Return a row, the reasons for its suggested tags, and the history of its tags."""
+        """Return a row, the reasons for its suggested tags, and the history of its tags.
+
+        Parameters
+        ----------
+        id : str or int
+
+        Returns
+        -------
+        dict
+        """
         return self._run(self._calls.row(id))
 
     def tags(self, search: str = "", *, limit: int = 1000) -> list[dict[str, Any]]:
-        """List tags: how many rows have them, how well they are predicted, their synonyms."""
+        """List tags: how many rows have them, how well they are predicted, their synonyms.
+
+        Parameters
+        ----------
+        search : str, default=""
+            What the tag or a synonym has in it.
+        limit : int, default=1000
+            How many tags at most.
+
+        Returns
+        -------
+        list of dicts
+        """
         return self._run(self._calls.tags(search, limit))
 
     def rename(self, names: Mapping[str, str], *, preview: bool = False) -> dict[str, Any]:
-        """Rename tags, old names to new ones; with ``preview`` only count the rows that have them."""
+        """Rename tags, old names to new ones; with ``preview`` only count the rows that have them.
+
+        Parameters
+        ----------
+        names : dict from old to new name
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return self._run(self._calls.change_tags("rename", {"names": dict(names)}, preview))
 
     def merge(self, tags: Sequence[str], into: str, *, preview: bool = False) -> dict[str, Any]:
-        """Merge tags into one; with ``preview`` only count the rows that have them."""
+        """Merge tags into one; with ``preview`` only count the rows that have them.
+
+        Parameters
+        ----------
+        tags : list of str
+        into : str
+            One of them, another tag, or a new name.
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return self._run(self._calls.change_tags("merge", {"tags": list(tags), "into": into}, preview))
 
     def retire(self, tags: Sequence[str], *, preview: bool = False) -> dict[str, Any]:
-        """Retire tags, which are no longer predicted; with ``preview`` only count the rows that have them."""
+        """Retire tags, which are no longer predicted; with ``preview`` only count the rows that have them.
+
+        Parameters
+        ----------
+        tags : list of str
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return self._run(self._calls.change_tags("retire", {"tags": list(tags)}, preview))
 
     def describe(self, tags: Mapping[str, Mapping[str, Any]], *, preview: bool = False) -> dict[str, Any]:
-        """Set ``synonyms``, ``description`` and ``parent`` of tags, which need not have been in a row."""
+        """Set ``synonyms``, ``description`` and ``parent`` of tags, which need not have been in a row.
+
+        Parameters
+        ----------
+        tags : dict from tag to dict
+            With ``synonyms``, ``description`` and ``parent``, or some of them.
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     def status(self) -> dict[str, Any]:
-        """Return the numbers of learned and waiting rows, and the position in the journal."""
+        """Return the numbers of learned and waiting rows, and the position in the journal.
+
+        Returns
+        -------
+        dict
+        """
         return self._run(self._calls.status())
 
     def quality(self) -> dict[str, Any]:
-        """Return the prequential quality of the suggestions: now, by day, by tag."""
+        """Return the prequential quality of the suggestions: now, by day, by tag.
+
+        Returns
+        -------
+        dict
+        """
         return self._run(self._calls.quality())
 
     def events(self) -> Iterator[Event]:
         """Yield events from now on, each with its name and data, until the caller stops.
 
         A connection that breaks is made again; events in between are lost.
+
+        Yields
+        ------
+        Event
         """
         failures = 0
         while True:
@@ -244,7 +344,12 @@ class Client(_Client):
             failures += 1
 
     def export(self) -> Iterator[bytes]:
-        """Yield the journal, a line of JSON for each entry; `labelrace serve import` reads them."""
+        """Yield the journal, a line of JSON for each entry; `labelrace serve import` reads them.
+
+        Yields
+        ------
+        bytes
+        """
         reader = LineReader()
         try:
             with self._http.stream(**self._given_stream("/v1/export")) as answer:
@@ -307,57 +412,185 @@ class AsyncClient(_Client):
     _sender = "AsyncClient"
 
     async def predict(self, rows: Any, explain: bool = False) -> list[Row]:
-        """Return for each row its tags, their probabilities, and whether a person should look at it."""
+        """Return for each row its tags, their probabilities, and whether a person should look at it.
+
+        Parameters
+        ----------
+        rows : list of dicts, data frame or Arrow table
+        explain : bool, default=False
+            As for `Client.predict`.
+
+        Returns
+        -------
+        list of dicts
+        """
         return await self._run(self._calls.predict(rows, explain))
 
     async def learn(self, rows: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Teach rows that have their tags in ``tags``."""
+        """Teach rows that have their tags in ``tags``.
+
+        Parameters
+        ----------
+        rows : list of dicts, data frame or Arrow table
+        key : str, default=None
+            As for `Client.learn`.
+
+        Returns
+        -------
+        dict
+            With ``learned``, how many rows, and ``position``, that of the journal after them.
+        """
         return await self._run(self._calls.teach("/v1/learn", rows, key))
 
     async def feedback(self, rows: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Give the right tags of rows that were predicted or learned, by their ids."""
+        """Give the right tags of rows that were predicted or learned, by their ids.
+
+        Parameters
+        ----------
+        rows : list of dicts, data frame or Arrow table
+        key : str, default=None
+            As for `Client.feedback`.
+
+        Returns
+        -------
+        dict
+            With ``learned``, how many rows, and ``position``, that of the journal after them.
+        """
         return await self._run(self._calls.teach("/v1/feedback", rows, key))
 
     async def rows(
         self, state: str = "waiting", *, order: str = "newest", search: str = "", tag: str = "", limit: int = 50
     ) -> list[Row]:
-        """List rows with their ids: those that wait for tags, in an order."""
+        """List rows with their ids: those that wait for tags, in an order.
+
+        Parameters
+        ----------
+        state, order, search, tag, limit
+            As for `Client.rows`.
+
+        Returns
+        -------
+        list of dicts
+        """
         return await self._run(self._calls.rows(state, order, search, tag, limit))
 
     async def row(self, id: str | int) -> Row:
-        """Return a row, the reasons for its suggested tags, and the history of its tags."""
+        """Return a row, the reasons for its suggested tags, and the history of its tags.
+
+        Parameters
+        ----------
+        id : str or int
+
+        Returns
+        -------
+        dict
+        """
         return await self._run(self._calls.row(id))
 
     async def tags(self, search: str = "", *, limit: int = 1000) -> list[dict[str, Any]]:
-        """List tags: how many rows have them, how well they are predicted, their synonyms."""
+        """List tags: how many rows have them, how well they are predicted, their synonyms.
+
+        Parameters
+        ----------
+        search : str, default=""
+            What the tag or a synonym has in it.
+        limit : int, default=1000
+            How many tags at most.
+
+        Returns
+        -------
+        list of dicts
+        """
         return await self._run(self._calls.tags(search, limit))
 
     async def rename(self, names: Mapping[str, str], *, preview: bool = False) -> dict[str, Any]:
-        """Rename tags, old names to new ones."""
+        """Rename tags, old names to new ones.
+
+        Parameters
+        ----------
+        names : dict from old to new name
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return await self._run(self._calls.change_tags("rename", {"names": dict(names)}, preview))
 
     async def merge(self, tags: Sequence[str], into: str, *, preview: bool = False) -> dict[str, Any]:
-        """Merge tags into one."""
+        """Merge tags into one.
+
+        Parameters
+        ----------
+        tags : list of str
+        into : str
+            One of them, another tag, or a new name.
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return await self._run(self._calls.change_tags("merge", {"tags": list(tags), "into": into}, preview))
 
     async def retire(self, tags: Sequence[str], *, preview: bool = False) -> dict[str, Any]:
-        """Retire tags, which are no longer predicted."""
+        """Retire tags, which are no longer predicted.
+
+        Parameters
+        ----------
+        tags : list of str
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return await self._run(self._calls.change_tags("retire", {"tags": list(tags)}, preview))
 
     async def describe(self, tags: Mapping[str, Mapping[str, Any]], *, preview: bool = False) -> dict[str, Any]:
-        """Set ``synonyms``, ``description`` and ``parent`` of tags."""
+        """Set ``synonyms``, ``description`` and ``parent`` of tags.
+
+        Parameters
+        ----------
+        tags : dict from tag to dict
+            With ``synonyms``, ``description`` and ``parent``, or some of them.
+        preview : bool, default=False
+            Whether only to count the rows that have them.
+
+        Returns
+        -------
+        dict
+        """
         return await self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     async def status(self) -> dict[str, Any]:
-        """Return the numbers of learned and waiting rows, and the position in the journal."""
+        """Return the numbers of learned and waiting rows, and the position in the journal.
+
+        Returns
+        -------
+        dict
+        """
         return await self._run(self._calls.status())
 
     async def quality(self) -> dict[str, Any]:
-        """Return the prequential quality of the suggestions: now, by day, by tag."""
+        """Return the prequential quality of the suggestions: now, by day, by tag.
+
+        Returns
+        -------
+        dict
+        """
         return await self._run(self._calls.quality())
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield events from now on, each with its name and data, until the caller stops."""
+        """Yield events from now on, each with its name and data, until the caller stops.
+
+        Yields
+        ------
+        Event
+        """
         failures = 0
         while True:
             reader, reply = EventReader(), _ENDED
@@ -377,7 +610,12 @@ class AsyncClient(_Client):
             failures += 1
 
     async def export(self) -> AsyncIterator[bytes]:
-        """Yield the journal, a line of JSON for each entry."""
+        """Yield the journal, a line of JSON for each entry.
+
+        Yields
+        ------
+        bytes
+        """
         reader = LineReader()
         try:
             async with self._http.stream(**self._given_stream("/v1/export")) as answer:

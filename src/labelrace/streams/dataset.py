@@ -114,6 +114,10 @@ class Dataset(_Columns):
         name : str, default="arrays"
             Name of the dataset in tables and messages.
 
+        Returns
+        -------
+        Dataset
+
         Examples
         --------
         >>> data = Dataset.from_arrays([[0.5, 1.0], [2.0, 0.0]], [[1, 0], [1, 1]], label_names=["new", "hot"])
@@ -162,6 +166,10 @@ class Dataset(_Columns):
         ----------
         size : int
             Rows in a batch, at least 1.
+
+        Yields
+        ------
+        X, Y : matrices
         """
         check_whole("batch size", size, 1)  # not in the generator, so that this call raises the error
         starts = range(0, len(self), size)
@@ -210,6 +218,13 @@ class Stream(Protocol):
     """Rows with features and labels, in batches; it can be iterated over repeatedly.
 
     `labelrace.streams.Dataset` is one, and so is what `labelrace.streams.open_stream` returns.
+
+    Examples
+    --------
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream: Stream = SyntheticStream(n_rows=100, n_features=8, n_labels=12)
+    >>> [X.shape for X, Y in stream.batches(40)]
+    [(40, 8), (40, 8), (20, 8)]
     """
 
     @property
@@ -237,7 +252,16 @@ class Stream(Protocol):
         """The number of columns of Y."""
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter."""
+        """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter.
+
+        Parameters
+        ----------
+        size : int
+
+        Yields
+        ------
+        X, Y : matrices
+        """
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -80,7 +80,7 @@ def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **op
 
 
 def load_dataset(source: str | os.PathLike[str], labels: LabelSource = None, **options: Any) -> Dataset:
-    """Load a whole dataset by its name or from a file.
+    r"""Load a whole dataset by its name or from a file.
 
     Parameters
     ----------
@@ -95,6 +95,16 @@ def load_dataset(source: str | os.PathLike[str], labels: LabelSource = None, **o
     --------
     >>> load_dataset("enron")  # doctest: +SKIP
     Dataset('enron': 1702 rows, 1001 features (1001 categorical), 53 labels, cardinality 3.38)
+
+    A file of one's own, whose last two columns are labels:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "weather.csv")
+    ...     _ = path.write_text("degrees,wind,warm,kites\n25,1,1,0\n12,7,0,1\n21,8,1,1\n")
+    ...     data = load_dataset(path, labels=2)
+    >>> data.label_names, data.X.shape
+    (('warm', 'kites'), (3, 2))
     """
     return collect(open_stream(source, labels, **options))
 

@@ -153,12 +153,25 @@ class SyntheticStream:
         """Iterate over (X, Y), from the first row on, in batches of `size` rows; the last one may be shorter.
 
         The rows are the same for each call and each size; they are generated on demand.
+
+        Parameters
+        ----------
+        size : int
+
+        Yields
+        ------
+        X, Y : matrices
         """
         check_whole("batch size", size, 1)  # not in the generator, so that this call raises the error
         return rebatch(self._chunks(), size)
 
     def load(self) -> Dataset:
-        """Return the whole stream as a dataset in memory."""
+        """Return the whole stream as a dataset in memory.
+
+        Returns
+        -------
+        Dataset
+        """
         return collect(self)
 
     def _chunks(self) -> Iterator[Batch]:
@@ -195,6 +208,10 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
     seed : int, default=0
     **changes
         Other parameters of `SyntheticStream`.
+
+    Returns
+    -------
+    SyntheticStream
 
     Examples
     --------

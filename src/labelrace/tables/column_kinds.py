@@ -61,18 +61,41 @@ _SHORT = 20
 
 
 class Column(NamedTuple):
-    """The kind of a column and how its cells are read."""
+    """The kind of a column and how its cells are read.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"text", "category", "number", "date", "boolean", "list", "identifier", "dropped", "empty"}
+        The last three are not learned.
+    is_html : bool
+        Whether a text is HTML, which is stripped.
+    pattern : str
+        Format of dates: "iso", or one of `datetime.strptime`.
+    has_time : bool
+        Whether dates have a time of day.
+    separator : str or None
+        What separates the values of a list that is written as text.
+    is_short : bool
+        Whether texts have few words, as titles do.
+    width : int
+        How many numbers the user's encoder gives for a text; 0 without an encoder.
+    embedding : str
+        Hash of the embedding model, if the encoder is one; see `labelrace.tables.embedding`.
+    uses_encoder : bool
+        False if texts are tagged better without the encoder; see `labelrace.tables.trial`.
+    """
 
     name: str
-    kind: str  # one of `KINDS`
-    is_html: bool = False  # whether a text is HTML, which is stripped
-    pattern: str = "iso"  # format of dates: "iso", or one of `datetime.strptime`
-    has_time: bool = False  # whether dates have a time of day
-    separator: str | None = None  # separator of the values of a list that is written as text
-    is_short: bool = False  # whether texts have few words, as titles do
-    width: int = 0  # output size of the user's encoder; 0 without an encoder
-    embedding: str = ""  # hash of the embedding model, if the encoder is one; see `labelrace.tables.embedding`
-    uses_encoder: bool = True  # False if texts are tagged better without the encoder; see `labelrace.tables.trial`
+    kind: str
+    is_html: bool = False
+    pattern: str = "iso"
+    has_time: bool = False
+    separator: str | None = None
+    is_short: bool = False
+    width: int = 0
+    embedding: str = ""
+    uses_encoder: bool = True
     decimal: str | None = None  # the decimal sign of numbers that are written as text; None if it is not known yet
     is_open: bool = False  # whether day and month of all dates so far could be exchanged
 

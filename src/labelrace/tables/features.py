@@ -225,12 +225,32 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from a further table; see `fit`."""
+        """Learn from a further table; see `fit`.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
         self._state = self.update(getattr(self, "_state", None), X).state
         return self
 
     def partial_fit_transform(self, X: Any, y: Any = None) -> SparseMatrix:
-        """Learn from a further table and return its matrix, with words weighted by the rows before it."""
+        """Learn from a further table and return its matrix, with words weighted by the rows before it.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        sparse array
+        """
         update = self.update(getattr(self, "_state", None), X)
         self._state = update.state
         return update.matrix
@@ -461,7 +481,17 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         return np.array([column.name for column in self.columns_], dtype=object)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Name the columns of the matrix: ``column: word``, ``column=value``, or the column itself."""
+        """Name the columns of the matrix: ``column: word``, ``column=value``, or the column itself.
+
+        Parameters
+        ----------
+        input_features : None
+            Not used.
+
+        Returns
+        -------
+        array of str
+        """
         return np.array(self.state.vocabulary.names or ["nothing"], dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:

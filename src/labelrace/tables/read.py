@@ -209,6 +209,17 @@ def file_tables(path: str | Path, size: int, reading: Reading | str | None = Non
     holds an object, or a list of them, and is read as a whole. Of a file with a header alone, one table without rows is
     yielded. ``reading`` are options for reading files; a text is the delimiter of CSV.
 
+    Parameters
+    ----------
+    path : path
+    size : int
+    reading : str, default=None
+        The delimiter of a CSV file, which is otherwise detected.
+
+    Yields
+    ------
+    Table
+
     Examples
     --------
     >>> import tempfile
@@ -312,7 +323,27 @@ def _json_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def text_tables(lines: Iterable[str], size: int, reading: Reading | str | None = None) -> Iterator[Table]:
-    """Yield the rows of standard input, `size` at a time: CSV with a header, or a JSON object on each line."""
+    r"""Yield the rows of standard input, `size` at a time: CSV with a header, or a JSON object on each line.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        An open text file, say.
+    size : int
+    reading : str, default=None
+        The delimiter of CSV, which is otherwise detected.
+
+    Yields
+    ------
+    Table
+
+    Examples
+    --------
+    >>> [table.columns for table in text_tables(["title,price\n", "Oven,400\n", "Toaster,30\n"], size=500)]
+    [{'title': ['Oven', 'Toaster'], 'price': ['400', '30']}]
+    >>> [table.n_rows for table in text_tables(['{"title": "Oven"}\n'] * 5, size=2)]
+    [2, 2, 1]
+    """
     given = reading if isinstance(reading, Reading) else Reading(reading)
     if given.encoding is not None or given.sheet is not None:
         raise ValueError("An encoding or a sheet is for files: standard input must be UTF-8, without them.")
@@ -347,7 +378,26 @@ def _named_rows(
 
 
 def table_batches(X: Any, size: int, reading: Reading | str | None = None) -> Iterator[Table]:
-    """Yield the rows of a table or a file, `size` at a time."""
+    """Yield the rows of a table or a file, `size` at a time.
+
+    Parameters
+    ----------
+    X : table or path
+        As `labelrace.Tagger` takes them.
+    size : int
+    reading : str, default=None
+        The delimiter of a CSV file, which is otherwise detected.
+
+    Yields
+    ------
+    Table
+
+    Examples
+    --------
+    >>> rows = [{"title": "Oven"}, {"title": "Toaster", "price": 30}, {"title": "Fridge"}]
+    >>> [table.columns for table in table_batches(rows, size=2)]
+    [{'title': ['Oven', 'Toaster'], 'price': [None, 30]}, {'title': ['Fridge'], 'price': [None]}]
+    """
     if isinstance(X, (str, Path)):
         yield from file_tables(X, size, reading)
         return

@@ -28,23 +28,49 @@ class TagCounts(NamedTuple):
     """How often a tag occurred, and how well it was predicted before its rows were learned.
 
     For merged tags the counts are added up: a row with two of them counts twice there.
+
+    Attributes
+    ----------
+    rows : int
+        Learned rows that have the tag.
+    tested : int
+        Of the rows that were predicted before they were learned, those that have the tag.
+    predicted : int
+        Of these rows, those for which it was predicted.
+    right : int
+        Of these rows, those for which it was predicted correctly.
     """
 
-    rows: int = 0  # learned rows that have the tag
-    tested: int = 0  # of the rows that were predicted before they were learned, those that have the tag
-    predicted: int = 0  # of these rows, those for which it was predicted
-    right: int = 0  # of these rows, those for which it was predicted correctly
+    rows: int = 0
+    tested: int = 0
+    predicted: int = 0
+    right: int = 0
 
     def precision(self) -> float:
-        """Compute the share of the predictions that were right; 0 if there was none."""
+        """Compute the share of the predictions that were right; 0 if there was none.
+
+        Returns
+        -------
+        float
+        """
         return self.right / self.predicted if self.predicted else 0.0
 
     def recall(self) -> float:
-        """Compute the share of the rows with the tag for which it was predicted; 0 if there was none."""
+        """Compute the share of the rows with the tag for which it was predicted; 0 if there was none.
+
+        Returns
+        -------
+        float
+        """
         return self.right / self.tested if self.tested else 0.0
 
     def f1(self) -> float:
-        """Compute the F1; 0 if the tag neither occurred nor was predicted."""
+        """Compute the F1; 0 if the tag neither occurred nor was predicted.
+
+        Returns
+        -------
+        float
+        """
         return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
 
     def plus(self, other: TagCounts) -> TagCounts:

@@ -81,6 +81,27 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
     random_state : int, default=None
         Seed of the model.
 
+    Attributes
+    ----------
+    columns_ : tuple of labelrace.tables.Column
+        The kind of each column of the table.
+    tags_ : dict from tag to labelrace.tables.TagCounts
+        How often each tag occurred, and how well it was predicted before its rows were learned.
+    separator_ : str or None
+        The separator of tags that are written as one text.
+    n_rows_ : int
+        Number of rows learned.
+    n_known_ : int
+        Number of rows that were skipped, as they had been learned with the same tags; see `skip_known`.
+    n_corrections_ : int
+        Number of rows learned that had been learned with other tags.
+    quality_ : dict
+        Quality of the predictions of `prequential_fit`: rows, example F1 and micro F1; NaN if there were none.
+    precision_curve_ : PrecisionCurve
+        What a least confidence leads to, on recent rows: the precision of tags, and the share of rows with one.
+    model_ : classifier
+        The model inside.
+
     Examples
     --------
     >>> import labelrace
@@ -145,7 +166,17 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a further table; see `fit`."""
+        """Learn a further table; see `fit`.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
         for batch in self.tagged_batches(X, y):
             self.learn_batch(*batch)
         return self
@@ -286,6 +317,14 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Returns
         -------
         list of lists of (tag, probability), or data frame with the columns row, rank, label and probability
+
+        Examples
+        --------
+        >>> from labelrace.streams.demo import demo_tickets
+        >>> tagger = Tagger("tags", id="ticket", random_state=0).partial_fit(demo_tickets(2000))
+        >>> [best] = tagger.predict_top([{"subject": "Parcel late", "body": "The courier lost my password"}], k=2)
+        >>> [tag for tag, probability in best]
+        ['shipping', 'login']
         """
         parameters.check_whole("k", k, 1)
         known = self._checked_known()
@@ -397,6 +436,15 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         -------
         dict from tag to list of (word or value, amount), or data frame
             The largest amounts come first; a negative amount is evidence against the tag.
+
+        Examples
+        --------
+        >>> from labelrace.streams.demo import demo_tickets
+        >>> tagger = Tagger("tags", id="ticket", random_state=0).partial_fit(demo_tickets(2000))
+        >>> found = tagger.explain({"subject": "Parcel late", "body": "The courier lost my password"}, ["login"])
+        >>> word, amount = found["login"][0]
+        >>> word, amount > 0
+        ('body: password', True)
         """
         parameters.check_whole("n_words", n_words, 1)
         known = self._checked_known()
@@ -447,6 +495,15 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         ------
         MergeError
             If the taggers cannot be merged, with the reason.
+
+        Examples
+        --------
+        >>> from labelrace.streams.demo import demo_tickets
+        >>> tickets = demo_tickets(2000)
+        >>> one = Tagger("tags", id="ticket", random_state=0).partial_fit(tickets[:1000])
+        >>> other = Tagger("tags", id="ticket", random_state=0).partial_fit(tickets[1000:])
+        >>> "calendar" in one.tags_, "calendar" in one.merge(other).tags_
+        (False, True)
         """
         if not isinstance(other, Tagger):
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
@@ -511,6 +568,18 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Parameters
         ----------
         path : path
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import labelrace
+        >>> rows = [{"body": "hot oven", "tags": "oven"}, {"body": "broken toaster", "tags": "toaster"}] * 10
+        >>> tagger = Tagger("tags", text="body", random_state=0).partial_fit(rows)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tagger.save(Path(folder, "tickets.safetensors"))
+        ...     labelrace.load(Path(folder, "tickets.safetensors")).predict([{"body": "A hot oven"}])
+        [{'oven'}]
         """
         model_file.write(path, *self.pack())
 

@@ -129,6 +129,15 @@ def _tags_of_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
 def join_tags(tags: Iterable[str], separator: str | None) -> str:
     """Write tags as one text, in their order; as a JSON list if a tag contains the separator.
 
+    Parameters
+    ----------
+    tags : iterable of str
+    separator : str or None
+
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> join_tags(["oven", "egg"], " "), join_tags(["a;b", "c"], None)
@@ -150,8 +159,30 @@ def tagged_dataset(tagger: Any, source: Any, reading: Any = None) -> tuple[Tagge
 
     Where a word takes the column of another, a tagger resets what its model knows of the column. Here it gets a further
     column, so that any model may learn the matrices. The table, or its file, is read once, batch by batch: only the
-    cells of one batch are in memory at a time. The tagger's parameters are used; it is not changed. The transformer is
-    returned, too.
+    cells of one batch are in memory at a time. The tagger's parameters are used; it is not changed. The
+    transformer is returned, too.
+
+    Parameters
+    ----------
+    tagger : Tagger
+        Fitted or not.
+    source : table or path
+    reading : str, default=None
+        The delimiter of a CSV file, which is otherwise detected.
+
+    Returns
+    -------
+    data : TaggedDataset
+        A `labelrace.streams.Dataset` that also knows its ``feature_seconds``.
+    features : TableFeatures
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> rows = [{"body": "The oven is hot", "tags": "oven; heat"}, {"body": "A broken toaster", "tags": "toaster"}]
+    >>> data, features = tagged_dataset(labelrace.Tagger("tags"), rows * 10)
+    >>> data.X.shape, data.label_names
+    ((20, 6), ('heat', 'oven', 'toaster'))
     """
     start, features = time.process_time(), tagger.new_features()
     parts, rows, columns = list[Any](), list[list[int]](), dict[str, int]()

@@ -376,6 +376,16 @@ class CompressionClassifier(OnlineClassifier):
 
         Where the method has an encoder that looks at features, it does so without an intercept; what else is settled is
         in `published`.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
         """
         return cls(**{"penalty": 0.1, "scaling": "none", "penalise_intercept": True, **cls.published, **others})
 

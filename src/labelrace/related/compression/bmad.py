@@ -303,7 +303,18 @@ class BMaDClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make the form of MEKA: the local search, and Weka's naive Bayes; MEKA's own search has no seed."""
+        """Make the form of MEKA: the local search, and Weka's naive Bayes; MEKA's own search has no seed.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"search": "local", "learner": NaiveBayes(numeric="binned"), **others})
 
     @property

@@ -88,6 +88,16 @@ class PLSTClassifier(CompressionClassifier):
         decoding adds the mean of labels coded -1 and 1 and cuts at 0. So a label of frequency f is predicted where its
         estimate is at least 1 - 2f instead of one half: a rare one hardly ever, one above one half always. The
         regression is Weka's: standardised columns and a penalty of 1e-8.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
         """
         return cls(**{"penalty": 1e-8, "scaling": "columns", "meka": True, **others})
 

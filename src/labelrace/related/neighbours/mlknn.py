@@ -246,7 +246,18 @@ class MLkNNClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make ML-kNN as Zhang and Zhou's program has it: features as they are, and all rows kept."""
+        """Make ML-kNN as Zhang and Zhou's program has it: features as they are, and all rows kept.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"scale": "none", "window": 2**40, "ties": "oldest", **others})
 
     def _algorithm(self, seed: int) -> MLkNN:

@@ -155,7 +155,18 @@ class MBRClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make a stack whose first level is that of the paper's program (OBR), to the digit."""
+        """Make a stack whose first level is that of the paper's program (OBR), to the digit.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
     def _algorithm(self, seed: int) -> Stack:

@@ -197,7 +197,18 @@ class MBRChunksClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make the ensemble with the base learner of the paper's program."""
+        """Make the ensemble with the base learner of the paper's program.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
     def _algorithm(self, seed: int) -> Chunks:

@@ -141,7 +141,18 @@ class EaHTClassifier(mlht.TreeClassifier):
 
     @classmethod
     def moa(cls, **others: Any) -> Self:
-        """Make an ensemble of trees that split as in MOA, with pruned label sets in the leaves."""
+        """Make an ensemble of trees that split as in MOA, with pruned label sets in the leaves.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"leaf": "pruned_sets", "entropy": "occurrences", **others})
 
     def _algorithm(self, seed: int) -> EaHT:

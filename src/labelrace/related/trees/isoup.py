@@ -296,7 +296,18 @@ class ISOUPTreeClassifier(OnlineClassifier):
 
     @classmethod
     def moa(cls, **others: Any) -> Self:
-        """Make the tree as MOA has it with mean leaves."""
+        """Make the tree as MOA has it with mean leaves.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"constant_labels": "moa", **others})
 
     def _algorithm(self, seed: int) -> ISOUPTree:

@@ -327,7 +327,18 @@ class MLHTClassifier(TreeClassifier):
 
     @classmethod
     def moa(cls, **others: Any) -> Self:
-        """Make MOA's tree with majority label sets in the leaves; ``leaf="pruned_sets"`` has those of its default."""
+        """Make MOA's tree with majority label sets in the leaves; ``leaf="pruned_sets"`` has those of its default.
+
+        Parameters
+        ----------
+        **others
+            Any other parameter of the class.
+
+        Returns
+        -------
+        classifier
+            Unfitted.
+        """
         return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
 
     def _algorithm(self, seed: int) -> HoeffdingTree:
