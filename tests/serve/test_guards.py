@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 import time
+import tracemalloc
 import zipfile
 from contextlib import ExitStack, suppress
 from tempfile import gettempdir
@@ -777,6 +778,48 @@ UPLOADS = {
     "infinite": b'{"a": 1e999}\n{"a": NaN}',
     "many columns": b"a," * 20_000 + b"\n" + b"1," * 20_000,
 }
+
+
+def lines_of_keys(rows, keys):
+    return b"\n".join(json.dumps({f"{row}-{key}": 1 for key in range(keys)}).encode() for row in range(rows))
+
+
+def sheet(rows, columns):
+    """Return an Excel file with a header of so many columns and rows of one cell."""
+    book = pytest.importorskip("openpyxl").Workbook(write_only=True)
+    written = book.create_sheet()
+    written.append([f"c{column}" for column in range(columns)])
+    for _ in range(rows):
+        written.append(["x"])
+    book.save(file := io.BytesIO())
+    return file.getvalue()
+
+
+WIDE = {
+    "keys.jsonl": lambda: lines_of_keys(3000, 15),
+    "keys.json": lambda: b"[" + lines_of_keys(3000, 15).replace(b"\n", b",") + b"]",
+    "few keys.jsonl": lambda: lines_of_keys(1, 999) + b"\n{}" * 19_000,
+    "few keys.json": lambda: b"[" + lines_of_keys(1, 999) + b",{}" * 500_000 + b"]",
+    "header.csv": lambda: b",".join(b"c%d" % column for column in range(20_000)) + b"\n1" * 3000,
+    "header.xlsx": lambda: sheet(1500, 16384),
+    "few columns.xlsx": lambda: sheet(5000, 999),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_a_small_file_is_no_large_table(client, name):
+    content = WIDE[name]()
+    tracemalloc.start()
+    try:
+        answer = client.post("/pages/table", params={"name": name}, content=content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "at most" in is_problem(answer, 413)["detail"]
+    # Half a gigabyte, or ten, if what rows lack were cells.
+    assert peak < 150_000_000
+
+
 NAMES = ["../../etc/x.csv", "x.tsv", "x.jsonl", "x.json", "x.xlsx", "x.pkl", "x", "", "a\0.csv", "x.csv/../../y.csv"]
 
 
