@@ -276,6 +276,43 @@ def test_a_page_elsewhere_cannot_teach(client, headers, path):
     assert "access-control-allow-origin" not in client.options(path, headers=headers).headers
 
 
+@pytest.mark.parametrize("path", ["/v1/export", "/v1/events", "/v1/status", "/static/pages.css", "/", "/docs"])
+def test_a_page_elsewhere_cannot_load_anything(client, path):
+    for mode in ("no-cors", "cors", "navigate"):
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": "image"}
+        if mode == "navigate" and path in ("/", "/docs"):
+            # A link elsewhere may lead to a page.
+            assert client.get(path, headers=headers).status_code == 200
+        else:
+            is_problem(client.get(path, headers=headers), 403, "another origin")
+            assert client.head(path, headers=headers).status_code == 403
+
+
+def test_the_head_of_what_can_be_got_is_answered(port):
+    for path in ("/", "/tags", "/health", "/health/live", "/v1/status", "/static/pages.css", "/metrics"):
+        got, headed = get(port, path), httpx.head(f"http://127.0.0.1:{port}{path}")
+        assert (headed.status_code, headed.content) == (got.status_code, b"") == (200, b"")
+        assert headed.headers["content-type"] == got.headers["content-type"]
+    for path, status in (("/nothing", 404), ("/v1/export", 405), ("/v1/events", 405), ("/v1/learn", 405)):
+        assert httpx.head(f"http://127.0.0.1:{port}{path}").status_code == status
+
+
+@pytest.mark.parametrize("path", ["/v1/learn", "/v1/status", "/v1/rows/x", "/", "/webhook"])
+def test_methods_that_a_path_does_not_have_are_told_as_such(client, path):
+    for method in ("DELETE", "PUT", "PATCH"):
+        problem = client.request(method, path)
+        assert "GET" in problem.headers["allow"] or "POST" in problem.headers["allow"]
+        is_problem(problem, 405, method)
+
+
+def test_an_encoded_body_is_refused(client):
+    for path in ("/v1/learn", "/pages/table?name=x.csv"):
+        is_problem(
+            client.post(path, content=BODY, headers=JSON | {"Content-Encoding": "gzip"}), 415, "Content-Encoding"
+        )
+    assert client.post("/v1/learn", content=BODY, headers=JSON | {"Content-Encoding": "identity"}).is_success
+
+
 @pytest.mark.parametrize("kind", [*SIMPLE, "application/jsonp", "text/plain; application/json", "application/json\t;x"])
 def test_what_teaches_must_say_that_it_is_json(client, kind):
     headers = {} if kind is None else {"Content-Type": kind}
