@@ -638,6 +638,7 @@ def test_what_has_no_end_is_ended(port, sent):
 MALFORMED = {
     "two lengths": b"Content-Length: 20\r\nContent-Length: 21\r\n",
     "a length and chunks": b"Content-Length: 20\r\nTransfer-Encoding: chunked\r\n",
+    "something else than chunks": b"Transfer-Encoding: xchunked\r\n",
     "chunks and something else": b"Transfer-Encoding: chunked, x\r\n",
     "a negative length": b"Content-Length: -1\r\n",
     "a length with a sign": b"Content-Length: +20\r\n",
@@ -942,6 +943,27 @@ def test_a_client_that_does_not_read_does_not_keep_the_service_from_stopping():
         begun = time.monotonic()
     assert time.monotonic() - begun < 10
     connection.close()
+
+
+def test_a_client_that_reads_nothing_is_not_waited_for():
+    """One that reads slowly gets all."""
+    service, size = FakeService(), 20_000_000
+    service.export = lambda: iter([b"x" * 100_000] * (size // 100_000))
+    with listening(service, send_seconds=1.0) as port, ExitStack() as stack:
+        stuck = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+        stuck.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/v1/export", timeout=30) as slow:
+            got = 0
+            for part in slow.iter_bytes(1_000_000):
+                got += len(part)
+                time.sleep(0.1)
+        assert got == size
+        time.sleep(1.0)
+        left = 0
+        with suppress(ConnectionError):
+            while part := stuck.recv(1 << 20):
+                left += len(part)
+        assert left < size
 
 
 def test_a_limited_number_of_journals_is_sent_at_the_same_time():
