@@ -106,9 +106,26 @@ def test_what_was_said_is_taken_back(inbox):
         page.keyboard.press("u")
         in_hand(page, TOP)
         page.locator(".toast", has_text="taken back").wait_for()
+        # Nothing offers to undo what was undone.
+        assert page.locator(".toast button").count() == 0
         assert "shipping" in chosen(page)
     row = inbox.service.row(TOP)
     assert (row["state"], row["tags"], len(row["history"])) == ("waiting", None, 2)
+
+
+def test_a_row_is_in_sight_on_a_phone_when_it_is_taken_back(inbox):
+    with inbox.visit(width=390) as page:
+        in_hand(page, TOP)
+        page.locator("#accept").click()
+        in_hand(page, MIDDLE)
+        # The row in hand is half below the bar at the top.
+        page.evaluate("scrollTo(0, document.querySelector('#desk').offsetTop - 30)")
+        button = page.locator(".toast button")
+        assert button.evaluate("(one) => one.getClientRects().length && one.offsetHeight < 50")
+        button.click()
+        in_hand(page, TOP)
+        bar, desk = (page.locator(one).bounding_box() for one in (".bar", "#desk"))
+        assert desk["y"] >= bar["y"] + bar["height"]
 
 
 def test_that_no_tag_applies_is_said_twice(inbox):
