@@ -31,6 +31,7 @@ _SECTIONS = {
     "reference": "Reference",
     "gallery": "Gallery",
     "methods": "Methods",
+    "in-depth": "In depth",
     "": "More",
     "project": "Project",
 }

@@ -189,6 +189,25 @@ def test_a_key_of_ones_own(stub, kind):
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("key", "rows", "words"),
+    [
+        ("Mai für", 1, "ASCII"),
+        ("a\nb", 1, "ASCII"),
+        (7, 1, "ASCII"),
+        (200 * "a" + "b", 1, "at most 200 characters, got 201"),
+        (199 * "a", 501, "at most 198 characters for so many rows"),
+    ],
+)
+def test_a_key_that_cannot_be_sent_is_refused_before_anything_is(stub, kind, key, rows, words):
+    service = stub(LEARNED)
+    with pytest.raises(ValueError, match=words) as raised:
+        calling(kind, service.url, "learn", [ROW] * rows, key=key)
+    assert type(raised.value) is ValueError
+    assert service.keys == []
+
+
+@BOTH
 def test_large_tables_go_in_parts_each_with_its_key(stub, kind):
     service = stub(
         ok({"learned": 500, "position": 1}), ok({"learned": 500, "position": 2}), ok({"learned": 5, "position": 3})

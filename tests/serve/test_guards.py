@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 import time
+import tracemalloc
 import zipfile
 from contextlib import ExitStack, suppress
 from tempfile import gettempdir
@@ -275,6 +276,43 @@ def test_a_page_elsewhere_cannot_teach(client, headers, path):
     assert "access-control-allow-origin" not in client.options(path, headers=headers).headers
 
 
+@pytest.mark.parametrize("path", ["/v1/export", "/v1/events", "/v1/status", "/static/pages.css", "/", "/docs"])
+def test_a_page_elsewhere_cannot_load_anything(client, path):
+    for mode in ("no-cors", "cors", "navigate"):
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": "image"}
+        if mode == "navigate" and path in ("/", "/docs"):
+            # A link elsewhere may lead to a page.
+            assert client.get(path, headers=headers).status_code == 200
+        else:
+            is_problem(client.get(path, headers=headers), 403, "another origin")
+            assert client.head(path, headers=headers).status_code == 403
+
+
+def test_the_head_of_what_can_be_got_is_answered(port):
+    for path in ("/", "/tags", "/health", "/health/live", "/v1/status", "/static/pages.css", "/metrics"):
+        got, headed = get(port, path), httpx.head(f"http://127.0.0.1:{port}{path}")
+        assert (headed.status_code, headed.content) == (got.status_code, b"") == (200, b"")
+        assert headed.headers["content-type"] == got.headers["content-type"]
+    for path, status in (("/nothing", 404), ("/v1/export", 405), ("/v1/events", 405), ("/v1/learn", 405)):
+        assert httpx.head(f"http://127.0.0.1:{port}{path}").status_code == status
+
+
+@pytest.mark.parametrize("path", ["/v1/learn", "/v1/status", "/v1/rows/x", "/", "/webhook"])
+def test_methods_that_a_path_does_not_have_are_told_as_such(client, path):
+    for method in ("DELETE", "PUT", "PATCH"):
+        problem = client.request(method, path)
+        assert "GET" in problem.headers["allow"] or "POST" in problem.headers["allow"]
+        is_problem(problem, 405, method)
+
+
+def test_an_encoded_body_is_refused(client):
+    for path in ("/v1/learn", "/pages/table?name=x.csv"):
+        is_problem(
+            client.post(path, content=BODY, headers=JSON | {"Content-Encoding": "gzip"}), 415, "Content-Encoding"
+        )
+    assert client.post("/v1/learn", content=BODY, headers=JSON | {"Content-Encoding": "identity"}).is_success
+
+
 @pytest.mark.parametrize("kind", [*SIMPLE, "application/jsonp", "text/plain; application/json", "application/json\t;x"])
 def test_what_teaches_must_say_that_it_is_json(client, kind):
     headers = {} if kind is None else {"Content-Type": kind}
@@ -424,6 +462,11 @@ def test_bodies_under_way_are_limited_together():
 LIMITS = {
     "rows": ({"rows": [{"a": 1, "tags": []}] * 1001}, 413, "1,000"),
     "cells": ({"rows": [{f"c{n}": n for n in range(201)} | {"tags": []}]}, 422, "200"),
+    "columns": (
+        {"rows": [{f"c{150 * row + n}": 1 for n in range(150)} | {"tags": []} for row in range(7)]},
+        413,
+        "c999",
+    ),
     "characters of a cell": ({"rows": [{"a": "x" * 100_001, "tags": []}]}, 422, "100,000"),
     "characters of a list": ({"rows": [{"a": ["x" * 1000] * 101, "tags": []}]}, 422, "100,000"),
     "texts of a list": ({"rows": [{"a": [""] * 100_002, "tags": []}]}, 422, "100,000"),
@@ -595,6 +638,7 @@ def test_what_has_no_end_is_ended(port, sent):
 MALFORMED = {
     "two lengths": b"Content-Length: 20\r\nContent-Length: 21\r\n",
     "a length and chunks": b"Content-Length: 20\r\nTransfer-Encoding: chunked\r\n",
+    "something else than chunks": b"Transfer-Encoding: xchunked\r\n",
     "chunks and something else": b"Transfer-Encoding: chunked, x\r\n",
     "a negative length": b"Content-Length: -1\r\n",
     "a length with a sign": b"Content-Length: +20\r\n",
@@ -750,7 +794,7 @@ BOMBS = {
 def test_json_that_is_to_cost_much_costs_little(real, path, body):
     begun = time.process_time()
     answer = real.post(path, content=body, headers=JSON)
-    assert answer.status_code in (400, 422)
+    assert answer.status_code in (400, 413, 422)
     assert answer.headers["content-type"] == "application/problem+json"
     assert time.process_time() - begun < 2
     assert len(answer.content) < 100_000
@@ -777,6 +821,48 @@ UPLOADS = {
     "infinite": b'{"a": 1e999}\n{"a": NaN}',
     "many columns": b"a," * 20_000 + b"\n" + b"1," * 20_000,
 }
+
+
+def lines_of_keys(rows, keys):
+    return b"\n".join(json.dumps({f"{row}-{key}": 1 for key in range(keys)}).encode() for row in range(rows))
+
+
+def sheet(rows, columns):
+    """Return an Excel file with a header of so many columns and rows of one cell."""
+    book = pytest.importorskip("openpyxl").Workbook(write_only=True)
+    written = book.create_sheet()
+    written.append([f"c{column}" for column in range(columns)])
+    for _ in range(rows):
+        written.append(["x"])
+    book.save(file := io.BytesIO())
+    return file.getvalue()
+
+
+WIDE = {
+    "keys.jsonl": lambda: lines_of_keys(3000, 15),
+    "keys.json": lambda: b"[" + lines_of_keys(3000, 15).replace(b"\n", b",") + b"]",
+    "few keys.jsonl": lambda: lines_of_keys(1, 999) + b"\n{}" * 19_000,
+    "few keys.json": lambda: b"[" + lines_of_keys(1, 999) + b",{}" * 500_000 + b"]",
+    "header.csv": lambda: b",".join(b"c%d" % column for column in range(20_000)) + b"\n1" * 3000,
+    "header.xlsx": lambda: sheet(1500, 16384),
+    "few columns.xlsx": lambda: sheet(5000, 999),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_a_small_file_is_no_large_table(client, name):
+    content = WIDE[name]()
+    tracemalloc.start()
+    try:
+        answer = client.post("/pages/table", params={"name": name}, content=content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "at most" in is_problem(answer, 413)["detail"]
+    # Half a gigabyte, or ten, if what rows lack were cells.
+    assert peak < 150_000_000
+
+
 NAMES = ["../../etc/x.csv", "x.tsv", "x.jsonl", "x.json", "x.xlsx", "x.pkl", "x", "", "a\0.csv", "x.csv/../../y.csv"]
 
 
@@ -860,6 +946,27 @@ def test_a_client_that_does_not_read_does_not_keep_the_service_from_stopping():
         begun = time.monotonic()
     assert time.monotonic() - begun < 10
     connection.close()
+
+
+def test_a_client_that_reads_nothing_is_not_waited_for():
+    """One that reads slowly gets all."""
+    service, size = FakeService(), 20_000_000
+    service.export = lambda: iter([b"x" * 100_000] * (size // 100_000))
+    with listening(service, send_seconds=1.0) as port, ExitStack() as stack:
+        stuck = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+        stuck.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/v1/export", timeout=30) as slow:
+            got = 0
+            for part in slow.iter_bytes(1_000_000):
+                got += len(part)
+                time.sleep(0.1)
+        assert got == size
+        time.sleep(1.0)
+        left = 0
+        with suppress(ConnectionError):
+            while part := stuck.recv(1 << 20):
+                left += len(part)
+        assert left < size
 
 
 def test_a_limited_number_of_journals_is_sent_at_the_same_time():

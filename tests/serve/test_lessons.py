@@ -73,6 +73,15 @@ def test_too_many_rows():
     assert found.value.status == 413
 
 
+def test_too_many_columns_of_all_rows_together():
+    few = FEW._replace(max_columns=4)
+    assert len(rows_to_predict([{"a": 1, "b": 1}, {"c": 1, "d": 1}, {"a": 2, "d": 2}], few)) == 3
+    with pytest.raises(Problem) as found:
+        rows_to_predict([{"a": 1, "b": 1}, {"c": 1}, {"d": 1, "e": 1}], few)
+    assert found.value.status == 413
+    assert [(error["row"], error["field"]) for error in found.value.errors] == [(2, "e")]
+
+
 def test_good_rows_are_taken_as_they_are():
     row = {
         "id": 7,

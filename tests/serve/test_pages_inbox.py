@@ -106,9 +106,26 @@ def test_what_was_said_is_taken_back(inbox):
         page.keyboard.press("u")
         in_hand(page, TOP)
         page.locator(".toast", has_text="taken back").wait_for()
+        # Nothing offers to undo what was undone.
+        assert page.locator(".toast button").count() == 0
         assert "shipping" in chosen(page)
     row = inbox.service.row(TOP)
     assert (row["state"], row["tags"], len(row["history"])) == ("waiting", None, 2)
+
+
+def test_a_row_is_in_sight_on_a_phone_when_it_is_taken_back(inbox):
+    with inbox.visit(width=390) as page:
+        in_hand(page, TOP)
+        page.locator("#accept").click()
+        in_hand(page, MIDDLE)
+        # The row in hand is half below the bar at the top.
+        page.evaluate("scrollTo(0, document.querySelector('#desk').offsetTop - 30)")
+        button = page.locator(".toast button")
+        assert button.evaluate("(one) => one.getClientRects().length && one.offsetHeight < 50")
+        button.click()
+        in_hand(page, TOP)
+        bar, desk = (page.locator(one).bounding_box() for one in (".bar", "#desk"))
+        assert desk["y"] >= bar["y"] + bar["height"]
 
 
 def test_that_no_tag_applies_is_said_twice(inbox):
@@ -175,6 +192,36 @@ def test_words_that_speak_for_tags_are_marked_on_demand(inbox):
         page.get_by_text("For billing: invoice").wait_for()
         page.keyboard.press("w")
         assert page.locator("#row mark").count() == 0
+
+
+def test_values_of_categories_are_marked_whatever_characters_they_have(fresh):
+    areas = {"it-desk": "laptop", "c++ [x]/z": "network", "über (uns)": "website"}
+    rows = [
+        {
+            "id": f"R-{at}",
+            "area": area,
+            "floor": at % 3,
+            "subject": "Help",
+            "text": f"number {at} is broken",
+            "tags": [tag],
+        }
+        for at, (area, tag) in enumerate([*areas.items()] * 20)
+    ]
+    teach(fresh.service, rows)
+    predict(fresh.service, without_tags([row | {"id": row["area"]} for row in rows[:3]]))
+    with fresh.visit() as page:
+        for area in reversed(areas):
+            in_hand(page, area)
+            expect(page.locator("#row .row-facts mark", has_text=area)).to_have_text(area)
+            assert chosen(page) == [areas[area]]
+            if area == "it-desk":
+                # A number has no word: it is told by the name of its column.
+                page.locator(".chip", has_text="laptop").hover()
+                expect(page.locator("#why")).to_contain_text("floor (+")
+                expect(page.locator("#why")).to_contain_text("it-desk (+")
+            page.keyboard.press("Enter")
+            until_tagged(fresh, page, area)
+    assert fresh.service.row("it-desk")["tags"] == ["laptop"]
 
 
 def test_rows_are_found_and_ordered(inbox):

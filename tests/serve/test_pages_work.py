@@ -143,6 +143,14 @@ def test_tags_are_merged_and_retired_after_a_look_at_what_it_touches(tags):
     assert rows_of(tags, "hardware") is None
 
 
+def test_what_can_be_done_with_chosen_tags_is_in_sight_on_a_phone(tags):
+    with tags.visit("/tags", width=390) as page:
+        page.locator("#body input").last.check()
+        expect(page.get_by_role("button", name="Merge …")).to_be_in_viewport()
+        expect(page.get_by_role("button", name="Clear")).to_be_in_viewport()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_a_tag_is_described_and_found_by_its_synonym(tags):
     with tags.visit("/tags") as page:
         page.locator("#body .link", has_text="shipping").click()

@@ -24,6 +24,8 @@ _AGAIN = frozenset((429, 502, 503, 504))
 _FIRST_WAIT, _LONGEST_WAIT, _LONGEST_ASKED = 0.25, 10.0, 120.0
 # Rows in a request, and in a page of rows; a service takes more of either only if it is told to.
 _PART, _PAGE = 500, 200
+# Characters of a key.
+_KEY = 200
 # The whole numbers up to this are exact as floats.
 _EXACT = 2.0**53
 
@@ -212,8 +214,9 @@ class Calls:
         """Send tagged rows, part by part: each part is learned whole or not at all."""
         parts, answer = list(_parts(json_rows(rows))), {"learned": 0, "position": None}
         key = key or new_key()
-        for number, part in enumerate(parts):
-            whole = key if len(parts) == 1 else f"{key}-{number}"
+        keys = [key] if len(parts) == 1 else [f"{key}-{number}" for number in range(len(parts))]
+        check_key(keys[-1] if keys else key, key)
+        for part, whole in zip(parts, keys, strict=True):
             one = yield from self._ask("POST", path, body={"rows": part}, key=whole)
             answer = one | {"learned": answer["learned"] + one["learned"]}
         return answer
@@ -259,6 +262,21 @@ class Calls:
     def quality(self) -> Steps[dict[str, Any]]:
         """Get the quality of the suggestions, see `Client.quality`."""
         return (yield from self._ask("GET", "/v1/quality"))
+
+
+def check_key(sent: str, key: str) -> None:
+    """Refuse a key that no header can hold, as it is sent: with the number of the part, if there are several.
+
+    Examples
+    --------
+    >>> check_key("May-0", "May")
+    """
+    if not isinstance(key, str) or not (sent.isascii() and sent.isprintable()):
+        raise ValueError(f"key must be of printable ASCII characters, got {key!r:.80}.")
+    if len(sent) > _KEY:
+        most = _KEY - len(sent) + len(key)
+        parts = "" if sent == key else f" for so many rows, which go in parts of {_PART} with a number at their keys"
+        raise ValueError(f"key must have at most {most} characters{parts}, got {len(key)}.")
 
 
 def new_key() -> str:

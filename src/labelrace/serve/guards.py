@@ -21,7 +21,7 @@ from labelrace.serve.answers import ProblemAnswer
 from labelrace.serve.bounds import Bodies, Rates, again, drain
 from labelrace.serve.logs import RequestLog
 from labelrace.serve.metrics import Requests
-from labelrace.serve.origins import SAFE, check_host, check_once, check_origin, guarded, is_loopback, name_of
+from labelrace.serve.origins import SAFE, check_host, check_once, check_origin, guarded, is_loopback, is_visit, name_of
 from labelrace.serve.problems import Problem
 from labelrace.serve.tokens import ROLES, Tokens, User, digest, role_for, token_of
 
@@ -31,6 +31,8 @@ USER, BODY = "labelrace.user", "labelrace.body"
 _HEALTH = ("/health", "/health/live", "/health/ready")
 # Posts that must be JSON; pages may take files.
 _JSON = ("/v1/", "/predict", "/setup", "/webhook")
+# What is sent without an end, or may be long: there is no asking for its head alone.
+_STREAMS = ("/v1/events", "/v1/export")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 _logger = logging.getLogger("labelrace.serve")
@@ -61,6 +63,8 @@ class ServerOptions:
         many may come at once.
     max_waiting : int, default=2000
         Rows that may wait to be predicted, and to be learned; further ones are refused with 429.
+    send_seconds : float
+        How long a client may read nothing of its answer.
     stop_seconds : int, default=20
         How long running requests may take when the service stops.
     """
@@ -76,6 +80,7 @@ class ServerOptions:
     max_listeners: int = 200
     rate: float | None = None
     max_waiting: int = 2000
+    send_seconds: float = 30.0
     stop_seconds: int = 20
 
     def check(self) -> None:
@@ -131,6 +136,7 @@ class Guard:
             return
         began, status = time.perf_counter(), 0
         scope[USER] = User("", "")
+        routed = scope
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -146,18 +152,21 @@ class Guard:
             if scope["method"] not in SAFE or b"content-length" in headers or b"transfer-encoding" in headers:
                 scope[BODY] = body = await self._bodies.read(headers, receive)
                 receive = again(body, receive)
-            await self._app(scope, receive, answer)
+            if scope["method"] == "HEAD" and scope["path"] not in _STREAMS:
+                # Answered as GET is; the server leaves the body out.
+                routed = {**scope, "method": "GET"}
+            await self._app(routed, receive, answer)
         except Problem as problem:
             await self._refuse(problem, scope, receive, answer)
         except Exception as error:  # A bug of ours: logged, and answered without details.
-            _logger.exception("A request of %s failed.", _template(scope), exc_info=error)
+            _logger.exception("A request of %s failed.", _template(routed), exc_info=error)
             if status:
                 raise
             detail = "The service failed; the request may or may not have been served. See the log of the service."
             await ProblemAnswer(Problem(500, "Internal error", detail))(scope, receive, answer)
         finally:
             self._bodies.release(body)
-            self._note(scope, status, began)
+            self._note(scope, _template(routed), status, began)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Raise the problem of a request that is refused by its headers alone."""
@@ -166,7 +175,7 @@ class Guard:
         if scope["path"] in _HEALTH:
             return
         check_host(headers, self._hosts)
-        if scope["method"] not in SAFE:
+        if not is_visit(scope["method"], scope["path"], headers):
             check_origin(headers)
         user = self._user(headers)
         scope[USER] = user
@@ -180,7 +189,9 @@ class Guard:
             if not user.role:
                 raise Problem(401, "Token needed", f"This needs a token with the role {needed}.")
             raise Problem(403, "Not allowed", f"This needs the role {needed}, the token has {user.role}.")
-        if scope["method"] not in SAFE and scope["path"].startswith(_JSON):
+        if scope["method"] not in SAFE and headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise Problem(415, "Encoded body", "The body must be sent as it is, without a Content-Encoding.")
+        if scope["method"] == "POST" and scope["path"].startswith(_JSON):
             kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if kind != b"application/json":
                 shown = kind.decode("latin-1")[:80] or "none"
@@ -209,9 +220,9 @@ class Guard:
                 await drain(receive)
         await ProblemAnswer(problem, headers)(scope, receive, send)
 
-    def _note(self, scope: Scope, status: int, began: float) -> None:
+    def _note(self, scope: Scope, template: str, status: int, began: float) -> None:
         """Count and log a request; 499 stands for one whose client went away."""
-        template, seconds = _template(scope), time.perf_counter() - began
+        seconds = time.perf_counter() - began
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._requests.add(method, template, status or 499, seconds)
         if self._log is not None:

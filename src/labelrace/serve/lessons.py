@@ -26,6 +26,7 @@ class Limits(NamedTuple):
 
     max_rows: int = 1000
     max_cells: int = 200  # of a row
+    max_columns: int = 1000  # of all rows together; each takes a place in every row, also where it is missing
     max_cell_length: int = 100_000  # characters of a text, or of all texts of a list
     max_tags: int = 200  # of a row
     max_tag_length: int = 200
@@ -190,7 +191,20 @@ def _listed(rows: Any, limits: Limits) -> Sequence[dict[str, Any]]:
     for at, row in enumerate(rows):
         if not isinstance(row, dict):
             raise wrong_row(at, "rows", f"a row must be an object, got {row!r:.80}.")
+    # Few requests have as many cells: only then names are counted.
+    if sum(map(len, rows)) > limits.max_columns:
+        _check_columns(rows, limits)
     return rows
+
+
+def _check_columns(rows: Sequence[dict[str, Any]], limits: Limits) -> None:
+    names = set[str]()
+    for at, row in enumerate(rows):
+        for name in row:
+            names.add(name)
+            if len(names) > limits.max_columns:
+                detail = f"rows must have at most {limits.max_columns:,} columns together, {name!r:.80} is one more."
+                raise Problem(413, "Too many columns", detail, [{"row": at, "field": name[:80], "detail": detail}])
 
 
 def _id_of(at: int, row: Mapping[str, Any]) -> str | None:

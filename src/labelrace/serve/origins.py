@@ -11,6 +11,9 @@ from labelrace.serve.problems import Problem
 SAFE = ("GET", "HEAD")
 """Methods that change nothing."""
 
+PUBLIC = ("/", "/quality", "/tags", "/try", "/docs", "/openapi.json", "/favicon.ico")
+"""What nobody needs a token for: pages are templates without data, whose scripts ask with the token of their reader."""
+
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -55,6 +58,15 @@ def check_host(headers: Mapping[bytes, bytes], known: Collection[str]) -> None:
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     if name not in known:
         raise Problem(403, "Unknown host", f"The service is not known as {name[:80]!r}: start it with --allow-host.")
+
+
+def is_visit(method: str, path: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether somebody opens a page, or what has no data either, which a link elsewhere may lead to.
+
+    >>> is_visit("GET", "/tags", {b"sec-fetch-mode": b"navigate"}), is_visit("GET", "/v1/export", {})
+    (True, False)
+    """
+    return method in SAFE and path in PUBLIC and headers.get(b"sec-fetch-mode") == b"navigate"
 
 
 def check_origin(headers: Mapping[bytes, bytes]) -> None:

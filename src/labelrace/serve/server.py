@@ -138,6 +138,7 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
 
     class Protocol(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
+        _sending: asyncio.TimerHandle | None = None
         # Bytes since the last headers or the head of the last chunk that are of no body: headers, trailers, extensions.
         _beside = 0
 
@@ -177,7 +178,32 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._forget_headers()
+            if self._sending is not None:
+                self._sending.cancel()
             super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._watch_sending()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            # Less than what pauses writing may be left, and would be waited for when the connection is closed.
+            self._watch_sending()
+
+        def _watch_sending(self) -> None:
+            """Look some seconds later whether any of what is to be sent was read, and end the connection if not."""
+            if self._sending is not None:
+                self._sending.cancel()
+                self._sending = None
+            if left := self.transport.get_write_buffer_size():
+                self._sending = self.loop.call_later(options.send_seconds, self._check_sending, left)
+
+        def _check_sending(self, before: int) -> None:
+            if self.transport.get_write_buffer_size() >= before:
+                self.transport.abort()
+            else:
+                self._watch_sending()
 
         def send_400_response(self, msg: str) -> None:
             self._end(Problem(400, "Malformed request", "The request must be HTTP/1.1."))
@@ -199,7 +225,7 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
             self._forget_headers()
             if self.transport.is_closing():
                 return
-            if self.cycle is None or self.cycle.response_complete:
+            if self._is_unanswered():
                 body = to_json(problem.as_json())
                 head = (
                     f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: application/problem+json\r\n"
@@ -207,6 +233,12 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
                 )
                 self.transport.write(head.encode() + body)
             self.transport.close()
+
+        def _is_unanswered(self) -> bool:
+            """Return whether an answer would be one to what was read last: a request of which not all has come."""
+            if self.cycle is None or self.cycle.response_complete:
+                return True
+            return self.cycle.more_body and not self.cycle.response_started and not self.pipeline
 
     return Protocol
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from labelrace.serve.origins import SAFE, is_loopback
+from labelrace.serve.origins import PUBLIC, SAFE, is_loopback
 
 ROLES = ("predict", "teach", "admin")
 # The roles of paths: the longest that a request's path begins with counts.
@@ -32,8 +32,6 @@ _PATHS = {
     "/v1/feedback": "teach",
     "/webhook": "teach",
 }
-# Paths without a token: pages are templates without data, whose scripts send the token of their reader.
-_PUBLIC = ("/", "/quality", "/tags", "/try", "/docs", "/openapi.json", "/favicon.ico")
 
 
 class User(NamedTuple):
@@ -131,7 +129,7 @@ def role_for(method: str, path: str, client: tuple[str, int] | None = None) -> s
     """
     if path == "/metrics":
         return "" if client is not None and is_loopback(client[0]) else "predict"
-    if method in SAFE and path in _PUBLIC:
+    if method in SAFE and path in PUBLIC:
         return ""
     if method in SAFE and path.startswith("/v1/tags/"):
         return "predict"  # A tag may have the name of a change.

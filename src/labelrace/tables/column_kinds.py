@@ -75,15 +75,19 @@ class Column(NamedTuple):
     has_time : bool
         Whether dates have a time of day.
     separator : str or None
-        What separates the values of a list that is written as text.
+        Separator of the values of a list that is written as text.
     is_short : bool
         Whether texts have few words, as titles do.
     width : int
-        How many numbers the user's encoder gives for a text; 0 without an encoder.
+        Output size of the user's encoder; 0 without an encoder.
     embedding : str
         Hash of the embedding model, if the encoder is one; see `labelrace.tables.embedding`.
     uses_encoder : bool
         False if texts are tagged better without the encoder; see `labelrace.tables.trial`.
+    decimal : str or None
+        Decimal sign of numbers that are written as text; None if it is not known yet.
+    is_open : bool
+        Whether day and month of all dates so far could be exchanged.
     """
 
     name: str
@@ -96,8 +100,8 @@ class Column(NamedTuple):
     width: int = 0
     embedding: str = ""
     uses_encoder: bool = True
-    decimal: str | None = None  # the decimal sign of numbers that are written as text; None if it is not known yet
-    is_open: bool = False  # whether day and month of all dates so far could be exchanged
+    decimal: str | None = None
+    is_open: bool = False
 
     def __str__(self) -> str:
         if self.kind == "text":

@@ -202,12 +202,17 @@ def _cell(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def file_tables(path: str | Path, size: int, reading: Reading | str | None = None) -> Iterator[Table]:
+def file_tables(
+    path: str | Path,
+    size: int,
+    reading: Reading | str | None = None,
+    check_size: Callable[[int, int], None] | None = None,
+) -> Iterator[Table]:
     r"""Yield the rows of a CSV, TSV, Excel, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
 
     Cells of CSV are texts: `labelrace.tables.column_kinds` decides on the kind of a whole column. A ``.json`` file
     holds an object, or a list of them, and is read as a whole. Of a file with a header alone, one table without rows is
-    yielded. ``reading`` are options for reading files; a text is the delimiter of CSV.
+    yielded.
 
     Parameters
     ----------
@@ -215,6 +220,9 @@ def file_tables(path: str | Path, size: int, reading: Reading | str | None = Non
     size : int
     reading : str, default=None
         The delimiter of a CSV file, which is otherwise detected.
+    check_size : callable, default=None
+        Called with the number of rows and of columns that a table will have; it may refuse them, as cells that rows
+        lack take memory as well.
 
     Yields
     ------
@@ -230,15 +238,17 @@ def file_tables(path: str | Path, size: int, reading: Reading | str | None = Non
     [{'size': ['1.5', '2'], 'hue': ['red', None]}, {'size': ['3'], 'hue': ['blue']}]
     """
     path = Path(path)
+    check_size = check_size or _any_size
     if path.suffix.lower() == ".json":
-        yield from table_batches(_json_rows(path), size)
+        yield from table_batches(_checked_rows(_json_rows(path), check_size), size)
         return
     file = open_table(path, reading if isinstance(reading, Reading) else Reading(reading))
     if isinstance(file, JsonFile):
         for _, rows in file.objects(size):
-            yield as_table(rows)
+            yield as_table(_checked_rows(rows, check_size))
         return
     parts: Iterable[Any]
+    check_size(0, len(file.names if isinstance(file, ExcelFile | CsvFile) else file.schema.names))
     if isinstance(file, ExcelFile):
         # A sheet may come from a CSV file whose texts were guarded.
         names, unnamed = file.names, file.unnamed
@@ -250,6 +260,15 @@ def file_tables(path: str | Path, size: int, reading: Reading | str | None = Non
     else:
         names, unnamed, parts = file.schema.names, [], _resized((batch.rows for batch in file.batches(size)), size)
     yield from _or_header(map(as_table, parts), names, unnamed, str(path))
+
+
+def _any_size(n_rows: int, n_columns: int) -> None:
+    """Take a table of any size."""
+
+
+def _checked_rows(rows: list[dict[str, Any]], check_size: Callable[[int, int], None]) -> list[dict[str, Any]]:
+    check_size(len(rows), len({name for row in rows for name in row}))
+    return rows
 
 
 def _unguarded_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,9 @@ from labelrace.tables.write import table_writer
 MAX_BYTES = 10 * 10**6
 """The largest file that is read. It is less than a body may have, as its rows come back with tags."""
 MAX_ROWS = 20_000
+MAX_COLUMNS = 1000
+MAX_CELLS = 2_000_000
+"""The largest number of cells of a table: its rows times its columns, also where rows lack a column."""
 # The largest JSON that is written as a file: that of a file with its tags.
 _MAX_BODY = 16 * 10**6
 # The largest unpacked size of an Excel file: it is read from memory.
@@ -143,16 +146,28 @@ def _check_unpacked(content: bytes) -> None:
 def _whole_table(path: Path) -> Table:
     columns: dict[str, list[Any]] = {}
     n_rows = 0
-    for part in file_tables(path, _BATCH):
+    for part in file_tables(path, _BATCH, check_size=_check_size):
+        _check_size(n_rows + part.n_rows, len(columns.keys() | part.columns.keys()))
         for name, cells in part.columns.items():
             # A column that comes later was missing before, as in JSON lines.
             columns.setdefault(name, [None] * n_rows).extend(cells.tolist() if isinstance(cells, np.ndarray) else cells)
         n_rows += part.n_rows
         for cells in columns.values():
             cells.extend([None] * (n_rows - len(cells)))
-        if n_rows > MAX_ROWS:
-            raise Problem(413, "File too large", f"A file may have at most {MAX_ROWS:,} rows here: divide it.")
     return Table(dict(columns), n_rows)
+
+
+def _check_size(n_rows: int, n_columns: int) -> None:
+    """Refuse a table that would be too large, before there is any."""
+    what = None
+    if n_rows > MAX_ROWS:
+        what = f"{MAX_ROWS:,} rows here: divide it."
+    elif n_columns > MAX_COLUMNS:
+        what = f"{MAX_COLUMNS:,} columns, got {n_columns:,}: leave out those that say nothing of tags."
+    elif n_rows * n_columns > MAX_CELLS:
+        what = f"{MAX_CELLS:,} cells, its rows times its columns: divide it."
+    if what is not None:
+        raise Problem(413, "File too large", f"A file may have at most {what}")
 
 
 def _as_rows(table: Table, tags: str | None) -> dict[str, Any]:

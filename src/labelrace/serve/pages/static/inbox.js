@@ -68,8 +68,9 @@ async function pick(id, { chosen, focus = true } = {}) {
   byId("empty").hidden = true;
   draw();
   if (focus) article.focus({ preventScroll: true });
+  // Not below the bar of the pages, which stays at the top.
   const { top } = byId("desk").getBoundingClientRect();
-  if (focus && (top < 0 || top > innerHeight / 2)) byId("desk").scrollIntoView({ block: "start" });
+  if (focus && (top < document.querySelector(".bar").offsetHeight || top > innerHeight / 2)) byId("desk").scrollIntoView({ block: "start" });
   sayOpen(id, true);
   const answer = await attempt(() => get(`v1/rows/${encodeURIComponent(id)}`));
   if (!answer || row?.id !== id) return;
@@ -119,7 +120,7 @@ function accept() {
     if (answer) {
       if (!isCorrection) counts.all += 1;
       if (!isCorrection && isAsSuggested) counts.same += 1;
-      toast(`${current.id}: ${chosen.join(", ") || "no tag applies"}`, { action: "Undo", onaction: () => undo(entry) });
+      entry.toast = toast(`${current.id}: ${chosen.join(", ") || "no tag applies"}`, { action: "Undo", onaction: () => undo(entry) });
     } else {
       said.splice(said.indexOf(entry), 1);
       Object.assign(current, { state: before ? "tagged" : "waiting", tags: before, unsaved: chosen });
@@ -181,6 +182,7 @@ async function undo(entry = said.at(-1)) {
   said.splice(said.indexOf(entry), 1);
   view.setUndo(said.length);
   if (!(await entry.sent)) return undefined;
+  entry.toast?.remove();
   const about = queue.find(entry.id) ?? entry.row;
   about.pending = true;
   Object.assign(about, { state: entry.before ? "tagged" : "waiting", tags: entry.before, who: null });

@@ -9,6 +9,9 @@ const COLORS = 8;
 // Texts without spaces between words: a word is found anywhere in them.
 const JOINED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/u;
 
+// What stands between a column and its word or value in an explanation; a number is its column alone.
+const JOINTS = [": ", "=", ""];
+
 const plain = (text) => text.normalize("NFKC").toLowerCase();
 
 /** The colour of a tag, by its place among those that are shown. */
@@ -21,9 +24,18 @@ export function reasons(parts, columns, sign = 1) {
     .filter(([, amount]) => sign * amount > 0 && sign * amount >= SHARE * strongest)
     .slice(0, MOST)
     .map(([name, amount]) => {
-      const column = columns.find((one) => name.startsWith(`${one}: `) || name.startsWith(`${one} = `) || name === one);
-      return { column, word: column === undefined ? name : name.slice(column.length).replace(/^(: | = )/, ""), amount };
+      const [column, word] = divided(name, columns);
+      return { column, word, amount };
     });
+}
+
+/** The column and the word of a part of an explanation; no column if it names none. */
+function divided(name, columns) {
+  for (const joint of JOINTS) {
+    const column = columns.find((one) => (joint ? name.startsWith(one + joint) : name === one));
+    if (column !== undefined) return [column, name.slice(column.length + joint.length)];
+  }
+  return [undefined, name];
 }
 
 /** For a column, what each of its words speaks for: a map from word to {tag, strength} of the tag it says most of. */
@@ -44,14 +56,24 @@ function patternOf(words) {
   const escaped = words
     .sort((a, b) => b.length - a.length)
     .map((word) => {
-      const text = word.replace(/[\\^$.*+?()[\]{}|/-]/gu, "\\$&");
+      const text = word.replace(/[\\^$.*+?()[\]{}|]/gu, "\\$&");
       return JOINED.test(word) ? text : `(?<![\\p{L}\\p{N}_])${text}(?![\\p{L}\\p{N}_])`;
     });
   return new RegExp(escaped.join("|"), "giu");
 }
 
 /** A text as nodes, with its words that speak for one of the tags that are shown as <mark>, in the colour of the tag's chip. */
-export function marked(text, column, explanation, columns, shown) {
+export function marked(text, ...rest) {
+  try {
+    return withMarks(text, ...rest);
+  } catch (error) {
+    // Marks are a help: without them a row is shown, and can be tagged.
+    console.error(error);
+    return [text];
+  }
+}
+
+function withMarks(text, column, explanation, columns, shown) {
   const found = explanation && meanings(column, explanation, columns, shown);
   if (!found?.size) return [text];
   const nodes = [];
@@ -70,7 +92,7 @@ export function marked(text, column, explanation, columns, shown) {
 
 /** The reasons for a tag in a sentence. */
 export function sentence(tag, parts, columns) {
-  const words = (sign) => reasons(parts, columns, sign).slice(0, 4).map(({ word, amount }) => `${word} (${sign > 0 ? "+" : "−"}${Math.abs(amount).toFixed(2)})`).join(", ");
+  const words = (sign) => reasons(parts, columns, sign).slice(0, 4).map(({ column, word, amount }) => `${word || column} (${sign > 0 ? "+" : "−"}${Math.abs(amount).toFixed(2)})`).join(", ");
   const [pro, contra] = [words(1), words(-1)];
   return [pro && `For ${tag}: ${pro}`, contra && `against: ${contra}`].filter(Boolean).join("; ") || `No word speaks for ${tag}.`;
 }
