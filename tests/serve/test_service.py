@@ -47,6 +47,39 @@ def test_a_wrong_request_does_not_spoil_others(taught):
     assert len(also["rows"]) == 2
 
 
+LISTS = [{"title": f"The oven is hot {i}", "parts": ["ab"[i % 2], f"x{i % 5}"], "tags": ["oven"]} for i in range(30)]
+
+
+def test_a_row_that_the_model_cannot_read_is_a_problem_of_its_own_request(tmp_path):
+    with serving(tmp_path) as service:
+        teach(service, LISTS, 30)
+        good, wrong, also = service.predict(
+            [
+                Prediction([{"id": "G", "title": "A hot oven"}]),
+                Prediction([{"id": "B-0", "title": "oven"}, {"id": "B-1", "title": "oven", "parts": "1,2,3"}]),
+                Prediction([{"title": "cold", "parts": ["a"]}]),
+            ]
+        )
+        assert good["rows"][0]["tags"] == ["oven"]
+        assert len(also["rows"]) == 1
+        assert (wrong.status, wrong.errors[0]["row"], wrong.errors[0]["field"]) == (422, 1, "parts")
+        assert len(wrong.errors) == 1
+        assert [row["id"] for row in service.rows()["rows"]] == ["G"], "nothing of a refused request waits"
+
+
+def test_a_stored_row_that_the_model_cannot_read_is_listed_with_the_reason(tmp_path):
+    with serving(tmp_path) as service:
+        predict(service, [{"id": "B", "title": "oven", "parts": "1,2,3"}, {"id": "G", "title": "A hot oven"}])
+        teach(service, LISTS, 30)
+        for order in ("newest", "review", "useful"):
+            listed = {row["id"]: row["suggested"] for row in service.rows(order=order)["rows"]}
+            assert listed["G"]["tags"] == ["oven"]
+            assert (listed["B"]["tags"], listed["B"]["probabilities"], listed["B"]["review"]) == ([], {}, True)
+            assert "'parts'" in listed["B"]["reason"]
+        assert "'parts'" in service.row("B")["suggested"]["reason"]
+        assert service.row("B")["explanation"] == {}
+
+
 def test_explanations_name_words(taught):
     [row] = predict(taught, [{"body": "My printer has no paper"}], explain=True)["rows"]
     assert "printing" in row["explanation"]

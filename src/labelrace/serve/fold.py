@@ -55,8 +55,13 @@ def _after_one(folded: Folded, entry: Entry) -> Folded:
     try:
         return _after(folded, [entry])
     except REFUSALS as error:
-        why = str(error).strip().partition("\n")[0] or type(error).__name__
-        return folded._replace(position=entry.position, refused=(*folded.refused, (entry.position, why))[-MAX_REFUSED:])
+        refused = (*folded.refused, (entry.position, why_of(error)))[-MAX_REFUSED:]
+        return folded._replace(position=entry.position, refused=refused)
+
+
+def why_of(error: Exception) -> str:
+    """Return in a line why rows were refused."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _after(folded: Folded, batch: Sequence[Entry]) -> Folded:

@@ -176,6 +176,7 @@ class Suggested(BaseModel):
     probabilities: dict[str, float]
     review: bool
     position: int | None = None
+    reason: str | None = Field(default=None, description="Why the model cannot read the row, if it cannot.")
 
 
 class KnownRow(BaseModel):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,35 +55,38 @@ class Service(Follower):
             except Problem as problem:
                 checked.append(problem)
         rows = [row for one in checked if not isinstance(one, Problem) for row in one]
+        of_rows = iter(views.suggested(folded, [row._asdict() for row in rows]) if rows else [])
+        read = list[list[tuple[CheckedRow, Answer]] | Problem]()
+        for one in checked:
+            if isinstance(one, Problem):
+                read.append(one)
+            else:
+                own = list(islice(of_rows, len(one)))
+                read.append(views.unreadable(one, own) or list(zip(one, own, strict=True)))
         try:
-            suggested = views.suggested(folded, [row._asdict() for row in rows]) if rows else []
-        except Problem as problem:
-            return [one if isinstance(one, Problem) else problem for one in checked]
-        try:
-            self._remember(folded, rows, suggested)
+            self._remember(folded, [pair for found in read if not isinstance(found, Problem) for pair in found])
             trouble = None
         except Problem as problem:
             # Rows without ids need no database.
             trouble = problem
-        answers, of_rows = list[Answer | Problem](), iter(suggested)
-        for request, one in zip(requests, checked, strict=True):
-            if isinstance(one, Problem):
-                answers.append(one)
-                continue
-            answered = [views.answered(folded, row, next(of_rows), request.explain) for row in one]
-            if trouble and any(row.id is not None for row in one):
+        answers = list[Answer | Problem]()
+        for request, found in zip(requests, read, strict=True):
+            if isinstance(found, Problem):
+                answers.append(found)
+            elif trouble and any(row.id is not None for row, _ in found):
                 answers.append(trouble)
             else:
+                answered = [views.answered(folded, row, own, request.explain) for row, own in found]
                 answers.append({"rows": answered, "position": folded.position})
         return answers
 
-    def _remember(self, folded: Folded, rows: Sequence[CheckedRow], suggested: Sequence[Answer]) -> None:
+    def _remember(self, folded: Folded, suggested: Sequence[tuple[CheckedRow, Answer]]) -> None:
         """Let rows with ids wait for their tags."""
         # What knows nothing has not suggested anything.
         is_fitted = folded.tagger.is_fitted
         seen = [
             Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one) if is_fitted else 1.0)
-            for row, one in zip(rows, suggested, strict=True)
+            for row, one in suggested
             if row.id is not None
         ]
         if not seen:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from labelrace.decisions.usefulness import usefulness
-from labelrace.serve.fold import REFUSALS, Folded, change, changes_of, table_of
+from labelrace.serve.fold import REFUSALS, Folded, change, changes_of, table_of, why_of
 from labelrace.serve.inbox import StoredRow
 from labelrace.serve.lessons import CheckedRow
-from labelrace.serve.problems import Problem
+from labelrace.serve.problems import Problem, wrong_row
 from labelrace.serve.quality import TREND, time_of
 from labelrace.tables.state import TagCounts
 from labelrace.tables.tag_details import TagDetails
@@ -30,7 +30,10 @@ def tags_column(folded: Folded) -> str | None:
 
 
 def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Suggest tags for rows, which have ``id`` and ``cells``, with the probabilities of the most likely ones."""
+    """Suggest tags for rows, which have ``id`` and ``cells``, with the probabilities of the most likely ones.
+
+    A row that the model cannot read has no suggestion, but ``reason``, which says why.
+    """
     if not folded.tagger.is_fitted:
         return [{"tags": [], "probabilities": {}, "review": True, "position": folded.position} for _ in rows]
     try:
@@ -38,8 +41,10 @@ def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
     except REFUSALS as error:
         if len(rows) > 1:
             # The others are not to suffer for one row.
-            return [one for row in rows for one in suggested(folded, [row])]
-        raise Problem(422, "Rows cannot be learned or predicted", str(error), [{"detail": str(error)}]) from error
+            half = len(rows) // 2
+            return [*suggested(folded, rows[:half]), *suggested(folded, rows[half:])]
+        nothing = {"tags": [], "probabilities": {}, "review": True, "position": folded.position}
+        return [{**nothing, "reason": why_of(error)}]
     return [
         {
             "tags": list(one.tags),
@@ -49,6 +54,19 @@ def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
         }
         for one in ranked
     ]
+
+
+def unreadable(rows: Sequence[CheckedRow], suggestions: Sequence[dict[str, Any]]) -> Problem | None:
+    """Return the problem of those rows of a request that the model cannot read; None if it can read all."""
+    problems = [
+        wrong_row(at, next((name for name in row.cells if repr(name) in one["reason"]), "rows"), one["reason"])
+        for at, (row, one) in enumerate(zip(rows, suggestions, strict=True))
+        if "reason" in one
+    ]
+    if not problems:
+        return None
+    first = problems[0]
+    return Problem(first.status, first.title, first.detail, [error for one in problems for error in one.errors])
 
 
 def useful(one: dict[str, Any]) -> float:
