@@ -1,7 +1,8 @@
 """The fold: what is known after a batch of the journal. Pure: the same entries give the same model, to the bit.
 
 A batch is learned as one. If the model refuses it, its entries are learned one at a time, and those that are refused
-then are noted, with the reason: everybody who folds the journal refuses the same ones.
+then are noted, with the reason: everybody who folds the journal refuses the same ones. So it is with an error of the
+model that nobody foresaw; only what is the machine's fault, such as a lack of memory, is raised, and tried again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from labelrace.serve.journal import Entry
@@ -19,8 +21,10 @@ from labelrace.tables.read import Table, as_table
 TEACHING = ("learn", "feedback")
 """Kinds of entries with rows; the others change tags or settings."""
 
-# What the model raises for rows that it cannot learn, the same everywhere; anything else is no fault of the rows.
+# What the model raises for rows that it cannot read; anything else is no fault of the rows.
 REFUSALS = (ValueError, TypeError, OverflowError, FloatingPointError)
+# What another machine, or the same one later, may not raise.
+_OF_THE_MACHINE = (MemoryError, OSError, ImportError, RecursionError)
 # Refused entries that are remembered.
 MAX_REFUSED = 100
 
@@ -42,7 +46,9 @@ def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:
     """Return what is known after a further batch."""
     try:
         return _after(folded, batch)
-    except REFUSALS:
+    except _OF_THE_MACHINE:
+        raise
+    except Exception:  # The same everywhere: if it stopped one process, it would stop all, for ever.
         return reduce(_after_one, batch, folded)
 
 
@@ -54,7 +60,9 @@ def fold_all(folded: Folded, batches: Iterable[Sequence[Entry]]) -> Folded:
 def _after_one(folded: Folded, entry: Entry) -> Folded:
     try:
         return _after(folded, [entry])
-    except REFUSALS as error:
+    except _OF_THE_MACHINE:
+        raise
+    except Exception as error:
         refused = (*folded.refused, (entry.position, why_of(error)))[-MAX_REFUSED:]
         return folded._replace(position=entry.position, refused=refused)
 
@@ -73,12 +81,18 @@ def _after(folded: Folded, batch: Sequence[Entry]) -> Folded:
         if tagger.is_fitted:
             after = after._replace(quality=after.quality.renamed(tagger.state.names.current))
         return _marked(folded, after, last)
-    for row in _rows(batch):
-        if row["tags"] is None:
-            folded = folded._replace(quality=folded.quality.without(row["id"]))
-    rows = [row for row in _rows(batch) if row["tags"] is not None]
-    if not rows:
-        return folded._replace(position=last.position)
+    # What is said and taken back counts in its order, as it would in commits of its own.
+    for is_withdrawn, run in groupby(_rows(batch), lambda row: row["tags"] is None):
+        if is_withdrawn:
+            quality = reduce(Quality.without, (row["id"] for row in run), folded.quality)
+            folded = folded._replace(quality=quality)
+        else:
+            folded = _learned(folded, list(run), last)
+    return folded._replace(position=last.position)
+
+
+def _learned(folded: Folded, rows: list[dict[str, Any]], last: Entry) -> Folded:
+    """Learn rows with tags that were said at once."""
     tagger, tests, n_corrections = _taught(folded.tagger, rows, day_of(last.time))
     counted = Sums(rows=sum(not row["again"] for row in rows), corrections=n_corrections)
     return _marked(folded, folded._replace(position=last.position, tagger=tagger), last, tests, counted)
