@@ -13,6 +13,7 @@ from labelrace.serve import export, snapshots, views
 from labelrace.serve.lessons import Lesson, Prediction
 from labelrace.serve.problems import Problem
 from labelrace.serve.service import open_service
+from labelrace.tables import Tagger
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,44 @@ def test_a_stored_row_that_the_model_cannot_read_is_listed_with_the_reason(tmp_p
             assert "'parts'" in listed["B"]["reason"]
         assert "'parts'" in service.row("B")["suggested"]["reason"]
         assert service.row("B")["explanation"] == {}
+
+
+def test_nothing_is_noted_of_what_cannot_be_learned(tmp_path, monkeypatch):
+    learn = Tagger.after_batch
+
+    def picky(tagger, table, *given, **named):
+        if "Refuse me" in table.columns["body"] or any("refused" in tags for tags in given[0]):
+            raise ValueError("It is refused.")
+        return learn(tagger, table, *given, **named)
+
+    monkeypatch.setattr(Tagger, "after_batch", picky)
+    with serving(tmp_path) as service, serving(tmp_path) as other:
+        teach(service, TICKETS[:20])
+        predict(service, without_tags(TICKETS[20:23]))
+        told, waiting, later = (row["id"] for row in TICKETS[20:23])
+        feedback(service, {"id": told, "tags": ["oven"]}, who="Ann")
+        answers = service.teach(
+            [
+                Lesson("learn", {"rows": [TICKETS[30], {"id": "new", "body": "Refuse me", "tags": ["x"]}]}),
+                Lesson("feedback", {"rows": [{"id": told, "tags": ["refused"]}, {"id": waiting, "tags": ["refused"]}]}),
+                Lesson("feedback", {"rows": [{"id": later, "tags": ["refused"]}]}),
+                Lesson("feedback", {"rows": [{"id": later, "tags": ["door"]}]}, who="Ben"),
+            ]
+        )
+        assert [getattr(answer, "detail", "") for answer in answers] == [*["It is refused."] * 3, ""]
+        other.wait_for(answers[-1]["position"], 10)
+        for one in (service, other):
+            with pytest.raises(Problem, match="no row 'new'"):
+                one.row("new")
+            with pytest.raises(Problem, match="no row"):
+                one.row(TICKETS[30]["id"])
+            row = one.row(told)
+            assert (row["state"], row["tags"], row["who"], len(row["history"])) == ("tagged", ["oven"], "Ann", 1)
+            row = one.row(waiting)
+            assert (row["state"], row["tags"], row["who"], row["history"]) == ("waiting", None, None, [])
+            row = one.row(later)
+            assert (row["state"], row["tags"], row["who"], len(row["history"])) == ("tagged", ["door"], "Ben", 1)
+        assert service.status()["rows"] == other.status()["rows"] == 22
 
 
 def test_explanations_name_words(taught):

@@ -37,6 +37,10 @@ class Folded(NamedTuple):
     quality: Quality = Quality()
     refused: tuple[tuple[int, str], ...] = ()  # the last entries that could not be learned, and why
 
+    def refused_of(self, batch: Iterable[Entry]) -> list[Entry]:
+        """Return the entries of the last batch that could not be learned."""
+        return [entry for entry in batch if self.why_refused(entry.position) is not None]
+
     def why_refused(self, position: int) -> str | None:
         """Return why an entry could not be learned, or None if it was."""
         return next((why for at, why in reversed(self.refused) if at == position), None)

@@ -137,6 +137,10 @@ class Follower:
             start = time.perf_counter()
             folded = fold(self.folded, batch)
             self._seconds += time.perf_counter() - start
+            # Before anybody knows of it, so that no snapshot goes beyond rows that are to be as before.
+            for entry in (refused := folded.refused_of(batch)):
+                LOGGER.warning("The entry at position %d cannot be learned, and is left out.", entry.position)
+            self.inbox.take_back(refused)
             self._take(folded, batch)
 
     def _jump(self) -> None:
@@ -155,7 +159,8 @@ class Follower:
             self.head = max(self.head, folded.position)
             self._changed.notify_all()
         for entry in batch:
-            for row in entry.body["rows"] if entry.kind in TEACHING else ():
+            is_told = entry.kind in TEACHING and folded.why_refused(entry.position) is None
+            for row in entry.body["rows"] if is_told else ():
                 if row["id"] is not None:
                     state = WAITING if row["tags"] is None else TAGGED
                     self.tell("row", {"id": row["id"], "state": state, "who": entry.who or None})

@@ -16,6 +16,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from labelrace.serve.database import ROWS, Database
+from labelrace.serve.fold import TEACHING
 from labelrace.serve.journal import Entry, as_text
 from labelrace.serve.listing import Wanted, page, searchable
 from labelrace.serve.problems import Problem
@@ -136,6 +137,37 @@ class Inbox:
                 "open_until": 0.0,
             }
         connection.execute(self._upsert, list(values.values()))
+
+    def take_back(self, entries: Sequence[Entry]) -> None:
+        """Let rows be as they were before entries that cannot be learned; done again, it changes nothing.
+
+        A row that was not there before goes; of others the cells stay that were sent last.
+        """
+        teaching = [entry for entry in entries if entry.kind in TEACHING]
+        # What was said of a row first shows whether it was there before.
+        first = {row["id"]: (entry.kind, row) for entry in reversed(teaching) for row in entry.body["rows"]}
+        first.pop(None, None)
+        if not first:
+            return
+        refused = {entry.position for entry in teaching}
+        with self.database.writing() as connection:
+            for id, stored in self.find(connection, first).items():
+                kind, row = first[id]
+                history = [said for said in stored.history if said["position"] not in refused]
+                if len(history) == len(stored.history):
+                    continue
+                is_row = ROWS.c.id == id
+                if not history and kind == "learn" and row["was"] is None:
+                    connection.execute(ROWS.delete().where(is_row))
+                    continue
+                values: dict[str, Any] = {"history": as_text(history)}
+                if stored.history[-1]["position"] in refused:
+                    tags, who = (history[-1]["tags"], history[-1]["who"]) if history else (None, None)
+                    values["state"] = WAITING if tags is None else TAGGED
+                    values["tags"] = None if tags is None else as_text(tags)
+                    values["who"] = (who or "") if tags is not None else ""
+                    values["review"] = tags is None
+                connection.execute(ROWS.update().where(is_row).values(**values))
 
     def open(self, connection: Connection, id: str, who: str, is_open: bool) -> None:
         """Note that somebody opens or closes a row; while somebody else has it open, that stays."""

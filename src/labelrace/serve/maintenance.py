@@ -12,7 +12,7 @@ from typing import NamedTuple
 from labelrace.base.files import check_target
 from labelrace.serve import export, snapshots, start
 from labelrace.serve.database import ENTRIES, Database
-from labelrace.serve.fold import TEACHING, fold_all
+from labelrace.serve.fold import TEACHING, fold
 from labelrace.serve.inbox import Inbox
 from labelrace.serve.journal import Compacted, Journal, as_text
 from labelrace.serve.problems import busy
@@ -109,7 +109,9 @@ def _save_newest(database: Database) -> None:
     for is_last in (False, False, True):
         folded = start.newest(database)
         try:
-            folded = fold_all(folded, journal.walk(folded.position))
+            for batch in journal.walk(folded.position):
+                folded = fold(folded, batch)
+                Inbox(database).take_back(folded.refused_of(batch))
         except Compacted:
             # By another process, at the same time; it has left a newer snapshot.
             if is_last:
