@@ -36,6 +36,7 @@ class Folded(NamedTuple):
     tagger: Tagger  # never changed; it knows nothing before the first row with a tag
     quality: Quality = Quality()
     refused: tuple[tuple[int, str], ...] = ()  # the last entries that could not be learned, and why
+    time: float = 0.0  # of the entry at the position; it tells journals apart of which one lost its end
 
     def refused_of(self, batch: Iterable[Entry]) -> list[Entry]:
         """Return the entries of the last batch that could not be learned."""
@@ -68,7 +69,7 @@ def _after_one(folded: Folded, entry: Entry) -> Folded:
         raise
     except Exception as error:
         refused = (*folded.refused, (entry.position, why_of(error)))[-MAX_REFUSED:]
-        return folded._replace(position=entry.position, refused=refused)
+        return folded._replace(position=entry.position, time=entry.time, refused=refused)
 
 
 def why_of(error: Exception) -> str:
@@ -81,7 +82,7 @@ def _after(folded: Folded, batch: Sequence[Entry]) -> Folded:
     if last.kind not in TEACHING:
         # A change of tags or settings is a batch of its own.
         tagger = change(folded.tagger, last.kind, last.body)
-        after = folded._replace(position=last.position, tagger=tagger)
+        after = folded._replace(position=last.position, time=last.time, tagger=tagger)
         if tagger.is_fitted:
             after = after._replace(quality=after.quality.renamed(tagger.state.names.current))
         return _marked(folded, after, last)
@@ -92,7 +93,7 @@ def _after(folded: Folded, batch: Sequence[Entry]) -> Folded:
             folded = folded._replace(quality=quality)
         else:
             folded = _learned(folded, list(run), last)
-    return folded._replace(position=last.position)
+    return folded._replace(position=last.position, time=last.time)
 
 
 def _learned(folded: Folded, rows: list[dict[str, Any]], last: Entry) -> Folded:

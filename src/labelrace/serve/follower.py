@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Connection
 
 from labelrace.exceptions import LabelraceError
-from labelrace.serve import snapshots, views
+from labelrace.serve import snapshots, start, views
 from labelrace.serve.database import Database
 from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
 from labelrace.serve.inbox import TAGGED, WAITING, Inbox
-from labelrace.serve.journal import Compacted, Entry, Journal
+from labelrace.serve.journal import Compacted, Entry, Journal, OtherEntries, check_entry
 from labelrace.serve.lessons import Limits
 from labelrace.serve.problems import Problem, busy
 
@@ -114,12 +114,19 @@ class Follower:
 
     def _step(self) -> bool:
         """Fold the next batches; return whether there were any."""
+        # Taken first: a transaction sees all that was learned before it began.
+        folded = self.folded
         try:
             with self.database.reading() as connection:
-                batches = self.journal.batches(connection, self.folded.position)
+                check_entry(connection, folded.position, folded.time)
+                batches = self.journal.batches(connection, folded.position)
                 head = self.journal.head(connection) if batches else 0
             with self._changed:
                 self.head = max(self.head, head)
+        except OtherEntries as error:
+            LOGGER.warning("The model is learned again from the newest snapshot that fits: %s", error)
+            self._begin_again()
+            return True
         except Compacted:
             self._jump()
             return True
@@ -134,9 +141,9 @@ class Follower:
         with self._learning:
             if batch[0].position != self.folded.position + 1:
                 return
-            start = time.perf_counter()
+            began = time.perf_counter()
             folded = fold(self.folded, batch)
-            self._seconds += time.perf_counter() - start
+            self._seconds += time.perf_counter() - began
             # Before anybody knows of it, so that no snapshot goes beyond rows that are to be as before.
             for entry in (refused := folded.refused_of(batch)):
                 LOGGER.warning("The entry at position %d cannot be learned, and is left out.", entry.position)
@@ -151,6 +158,16 @@ class Follower:
         with self._learning:
             if folded.position > self.folded.position:
                 self._take(folded, [])
+
+    def _begin_again(self) -> None:
+        """Forget what was learned from entries that are lost."""
+        try:
+            folded = start.newest(self.database)
+        except ValueError as error:
+            raise busy(str(error)) from error
+        with self._learning, self._changed:
+            self.folded, self.head, self.snapshot_at = folded, folded.position, folded.position
+            self._changed.notify_all()
 
     def _take(self, folded: Folded, batch: Sequence[Entry]) -> None:
         before = self.folded
@@ -190,7 +207,7 @@ class Follower:
         try:
             snapshots.save(self.database, folded)
             self.snapshot_at = folded.position
-        except (Problem, LabelraceError, OSError, ValueError) as error:
+        except (Problem, LabelraceError, OSError, ValueError, OtherEntries) as error:
             LOGGER.warning("No snapshot could be written: %s", error)
         except Exception:  # The thread must live: without it each start takes longer than the one before.
             LOGGER.exception("No snapshot could be written")

@@ -23,6 +23,7 @@ MAX_BATCH = 500
 
 # Made once, as making a statement takes longer than the database takes for it.
 _LAST = sql.select(ENTRIES.c.position, ENTRIES.c.time).order_by(ENTRIES.c.position.desc()).limit(1)
+_TIME = sql.select(ENTRIES.c.time).where(ENTRIES.c.position == sql.bindparam("at"))
 _INSERT = ENTRIES.insert()
 
 
@@ -58,6 +59,28 @@ class Answered(NamedTuple):
 
 class Compacted(Exception):  # noqa: N818
     """Entries that are to be read are no longer there: a snapshot has to be loaded instead."""
+
+
+class OtherEntries(Exception):  # noqa: N818
+    """Something was learned from entries that the journal no longer has: it was restored from a copy without them."""
+
+
+def check_entry(connection: Connection, position: int, time: float) -> None:
+    """See that the journal still has the entry up to which something was learned; its time is 0 where it is unknown.
+
+    Entries are only appended. So if this one is there, so are those before it; a journal that lost its end and went on
+    has another one there, of another time.
+
+    Raises
+    ------
+    OtherEntries
+        If there is none, or another.
+    """
+    if not position:
+        return
+    found = connection.execute(_TIME, {"at": position}).scalar()
+    if found is None or (time and found != time):
+        raise OtherEntries(f"the journal has lost entries that were learned, up to position {position}")
 
 
 class Journal:

@@ -9,6 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from sqlalchemy.engine import Connection
+
 from labelrace.base.files import check_target
 from labelrace.serve import export, snapshots, start
 from labelrace.serve.database import ENTRIES, Database
@@ -18,7 +20,7 @@ from labelrace.serve.journal import Compacted, Journal, as_text
 from labelrace.serve.problems import busy
 
 # The last entry of those that an exported journal has no more.
-_FORGOTTEN = {"time": 0.0, "kind": "learn", "who": "", "key": None, "digest": "", "learned": 0, "body": None}
+_FORGOTTEN = {"kind": "learn", "who": "", "key": None, "digest": "", "learned": 0, "body": None}
 # Entries that are written at once: others may write in between.
 _AT_ONCE = 10_000
 
@@ -34,17 +36,19 @@ def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
     """Write an exported journal into an empty database, and return the position of its last entry."""
     journal, inbox = Journal(database), Inbox(database)
     with database.reading() as connection:
-        if journal.fact(connection, start.FORMAT) is not None:
-            raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
+        _check_empty(connection, journal)
     first, batches, header = export.read(source)
     made = snapshots.draft(database, first) if "snapshot" in header else None
     position = first.position
     with database.writing() as connection:
-        if made is not None and not snapshots.finish(connection, made):
-            raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
+        # Others may have begun one while the snapshot was written.
+        _check_empty(connection, journal)
         if position:
             # What was said before is in the snapshot only: the journal goes on from there, as one that was compacted.
-            connection.execute(ENTRIES.insert(), {**_FORGOTTEN, "position": position, "batch": position})
+            entry = {**_FORGOTTEN, "position": position, "batch": position, "time": first.time}
+            connection.execute(ENTRIES.insert(), entry)
+        if made is not None:
+            snapshots.finish(connection, made)
         for batch in batches:
             values = [
                 {**entry._asdict(), "body": as_text(entry.body), "key": None, "digest": "", "learned": 0}
@@ -59,6 +63,11 @@ def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
         journal.state(connection, start.FILE_DIGEST, None)
         journal.state(connection, start.FORMAT, start.VERSION)
     return position
+
+
+def _check_empty(connection: Connection, journal: Journal) -> None:
+    if journal.fact(connection, start.FORMAT) is not None or journal.head(connection):
+        raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
 
 
 def backup(database: Database, path: str | os.PathLike[str]) -> None:
@@ -129,10 +138,7 @@ def _checked_snapshots(database: Database) -> tuple[list[int], list[int]]:
         listed = [at for at in snapshots.positions(connection) if at > 0]
     for position in listed:
         try:
-            with database.reading() as connection:
-                content = snapshots.read(connection, position)
-            if content is not None:
-                snapshots.unpack(content)
+            if snapshots.load(database, position) is not None:
                 whole.append(position)
         except snapshots.UnreadableError:
             damaged.append(position)

@@ -21,10 +21,10 @@ from labelrace.serve.drafts import Drafts, answered_before, check_change
 from labelrace.serve.fold import TEACHING, Folded
 from labelrace.serve.follower import Follower, Options
 from labelrace.serve.inbox import STATES, WAITING, Seen, StoredRow
-from labelrace.serve.journal import MAX_BATCH
+from labelrace.serve.journal import MAX_BATCH, OtherEntries, check_entry
 from labelrace.serve.lessons import CheckedRow, Lesson, Prediction
 from labelrace.serve.listing import ORDERS, Wanted
-from labelrace.serve.problems import Problem
+from labelrace.serve.problems import Problem, busy
 
 # Rows that are looked at again at once to tell the most useful ones, and how often at most.
 _LOOKED_AT, _MOST_LOOKS = 250, 8
@@ -117,7 +117,12 @@ class Service(Follower):
             # It is checked against the end of the journal, while nobody else can write: little is to be learned then.
             self.catch_up(self.options.patience_seconds)
         answers, numbers = dict[int, Answer | Problem](), dict[int, int]()
+        folded = self.folded
         with self.database.writing() as connection:
+            try:
+                check_entry(connection, folded.position, folded.time)
+            except OtherEntries as error:
+                raise busy(f"Learning begins again: {error}.") from error
             told = self.journal.answered(connection, [one.key for one in requests if one.key])
             stored = self.inbox.find(connection, lessons.ids_of(requests))
             drafts = Drafts(self.folded, lambda: self.exact(connection), stored, self.limits)
