@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from benchmarks.kills import digest_of
 from labelrace.cli.serve import app
+from labelrace.exceptions import DataFormatError
 from labelrace.serve import export, maintenance, start
 from labelrace.serve.database import FILE
 from labelrace.serve.fold import fold_all
@@ -113,6 +114,31 @@ def test_only_an_empty_database_takes_an_import(tmp_path):
         database.close()
         for path in folder.iterdir():
             path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "later"}, "its kind is 'later'"),
+        ({"kind": ["learn"]}, "its kind is"),
+        ({"body": None}, "its body has no rows"),
+        ({"body": {"rows": [{"id": "a"}]}}, "a row lacks"),
+        ({"body": {"rows": []}}, "a row lacks"),
+        ({"kind": "merge", "body": {"tags": ["a"]}}, "its body has no tags and into"),
+        ({"who": None}, "who is no text"),
+    ],
+)
+def test_an_entry_that_is_none_is_told_and_nothing_is_imported(tmp_path, change, said):
+    with serving(tmp_path / "one") as service:
+        learned(service, TICKETS[:3])
+        learned(service, TICKETS[3:6])
+        first, one, two = (json.loads(line) for line in service.export())
+    lines = [json.dumps(line) for line in (first, one, {**two, **change})]
+    database = start.open_database(tmp_path / "two", None, is_new=True)
+    with pytest.raises(DataFormatError, match=f"Line 3 .*{said}"):
+        maintenance.import_journal(database, lines)
+    assert maintenance.import_journal(database, lines[:2]) == 1
+    database.close()
 
 
 def test_a_backup_of_a_service_at_work_is_a_journal(tmp_path):

@@ -21,6 +21,9 @@ from labelrace.tables.read import Table, as_table
 TEACHING = ("learn", "feedback")
 """Kinds of entries with rows; the others change tags or settings."""
 
+KINDS = (*TEACHING, "rename", "merge", "retire", "describe", "set")
+"""All kinds of entries."""
+
 # What the model raises for rows that it cannot read; anything else is no fault of the rows.
 REFUSALS = (ValueError, TypeError, OverflowError, FloatingPointError)
 # What another machine, or the same one later, may not raise.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
 from labelrace.base.files import check_target
 from labelrace.serve import export, snapshots, start
 from labelrace.serve.database import ENTRIES, Database
-from labelrace.serve.fold import TEACHING, fold
+from labelrace.serve.fold import TEACHING, Folded, fold
 from labelrace.serve.inbox import Inbox
-from labelrace.serve.journal import Compacted, Journal, as_text
+from labelrace.serve.journal import Compacted, Entry, Journal, as_text
 from labelrace.serve.problems import busy
 
 # The last entry of those that an exported journal has no more.
@@ -34,12 +34,28 @@ class Compaction(NamedTuple):
 
 def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
     """Write an exported journal into an empty database, and return the position of its last entry."""
-    journal, inbox = Journal(database), Inbox(database)
     with database.reading() as connection:
-        _check_empty(connection, journal)
+        _check_empty(connection, Journal(database))
     first, batches, header = export.read(source)
     made = snapshots.draft(database, first) if "snapshot" in header else None
-    position = first.position
+    try:
+        return _write(database, first, batches, header, made)
+    except BaseException:
+        if made is not None:
+            with database.writing() as connection:
+                snapshots.discard(connection, made)
+        raise
+
+
+def _write(
+    database: Database,
+    first: Folded,
+    batches: Iterable[Sequence[Entry]],
+    header: Mapping[str, Any],
+    made: snapshots.Draft | None,
+) -> int:
+    """Write what was read of a journal in one commit."""
+    journal, inbox, position = Journal(database), Inbox(database), first.position
     with database.writing() as connection:
         # Others may have begun one while the snapshot was written.
         _check_empty(connection, journal)
