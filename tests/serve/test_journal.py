@@ -10,7 +10,7 @@ from helpers.serving import TICKETS, feedback, predict, serving, teach
 
 from labelrace.serve import journal as module
 from labelrace.serve import snapshots, start
-from labelrace.serve.database import ENTRIES, PARTS, Database, url_of
+from labelrace.serve.database import ENTRIES, PARTS, Database, checked_url, url_of
 from labelrace.serve.fold import fold
 from labelrace.serve.journal import Compacted, Entry, Journal, NewEntry, OtherEntries
 from labelrace.serve.lessons import Lesson
@@ -99,6 +99,18 @@ def test_keys_and_facts(database):
         assert journal.fact(connection, "other") is None
 
 
+def test_a_journal_that_is_ahead_of_the_clock_says_so_once(database, monkeypatch, caplog):
+    monkeypatch.setattr(module.time, "time", lambda: 10_000_000.0)
+    append(database, 1)
+    monkeypatch.undo()
+    monkeypatch.setattr(module.time, "time", lambda: 9_000_000.0)
+    journal = Journal(database)
+    for _ in range(2):
+        with database.writing() as connection:
+            assert journal.append(connection, [lesson(1)])[0].time == 10_000_000.0
+    assert caplog.text.count("278 hours ahead") == 1
+
+
 def test_what_fails_is_not_written(database):
     with contextlib.suppress(RuntimeError), database.writing() as connection:
         Journal(database).append(connection, [lesson(0)])
@@ -152,6 +164,25 @@ def test_those_that_are_first_at_a_new_file_wait_for_one_another(tmp_path):
         for thread in threads:
             thread.join(60)
     assert not errors, errors[0]
+
+
+def test_writers_see_what_was_committed_whatever_the_default_is(postgresql):
+    url = checked_url(postgresql.new_database())
+    first = Database(url)
+    with first.writing() as connection:
+        name = connection.exec_driver_sql("SELECT current_database()").scalar()
+        connection.exec_driver_sql(f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
+    first.close()
+    database = Database(url)
+    with database.writing() as connection:
+        assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "repeatable read"
+    with database.writing() as connection:
+        assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+    with pytest.raises(Problem, match="same Idempotency-Key"), database.writing() as connection:
+        connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+    database.close()
 
 
 def test_a_reader_sees_one_state(database_url):

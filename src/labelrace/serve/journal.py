@@ -7,6 +7,7 @@ as ``batch``, and are learned together, so that learning the journal again gives
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -17,9 +18,13 @@ from sqlalchemy.engine import Connection
 
 from labelrace.serve.database import ENTRIES, FACTS, Database
 
+LOGGER = logging.getLogger("labelrace.serve")
+
 # Entries that are read at once; a batch has fewer. Characters after which no further batch is read with them.
 N_AT_ONCE, MAX_CHARACTERS = 1000, 1 << 24
 MAX_BATCH = 500
+# Seconds that clocks may differ without a word.
+_AHEAD = 3600
 
 # Made once, as making a statement takes longer than the database takes for it.
 _LAST = sql.select(ENTRIES.c.position, ENTRIES.c.time).order_by(ENTRIES.c.position.desc()).limit(1)
@@ -93,6 +98,7 @@ class Journal:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._is_ahead = False  # which was said
 
     def head(self, connection: Connection) -> int:
         """Return the position of the last entry; 0 if there is none."""
@@ -107,8 +113,12 @@ class Journal:
         """Append a batch, on a connection that writes."""
         last = connection.execute(_LAST).first()
         first = last.position + 1 if last else 1
+        now, then = time.time(), last.time if last else 0.0
+        if then > now + _AHEAD and not self._is_ahead:
+            self._is_ahead = True
+            LOGGER.warning("The journal is %.0f hours ahead of this clock: its times stand still.", (then - now) / 3600)
         # A clock may be set back; the journal's does not.
-        now = max(time.time(), last.time if last else 0.0)
+        now = max(now, then)
         made = [Entry(first + i, first, now, one.kind, one.who, one.body) for i, one in enumerate(entries)]
         values = [
             {**one._asdict(), "body": as_text(one.body), "key": new.key, "digest": new.digest, "learned": new.learned}
