@@ -119,6 +119,38 @@ def test_nothing_is_noted_of_what_cannot_be_learned(tmp_path, monkeypatch):
         assert service.status()["rows"] == other.status()["rows"] == 22
 
 
+def test_a_tag_is_removed_by_the_name_that_it_had(tmp_path):
+    with serving(tmp_path) as service:
+        teach(service, [{"id": "A", "body": "x", "tags": ["zoo", "ship"]}, {"id": "B", "body": "y", "tags": ["ship"]}])
+        service.teach([Lesson("rename", {"names": {"zoo": "animals"}})])
+        feedback(service, {"id": "A", "remove": ["zoo"]})
+        assert service.row("A")["tags"] == ["ship"]
+        feedback(service, {"id": "A", "add": ["zoo", "animals"]})
+        assert service.row("A")["tags"] == ["ship", "animals"]
+
+
+def test_what_is_on_disk_and_not_learned_in_time_is_said_to_be_pending(tmp_path, monkeypatch):
+    with serving(tmp_path, patience_seconds=0.05, poll_seconds=0.02) as service:
+        gate, learn = threading.Event(), service._learn
+        monkeypatch.setattr(service, "_learn", lambda batch: gate.wait(60) and learn(batch))
+        monkeypatch.setattr(service, "appended", lambda entries: None)
+        [answer] = service.teach([Lesson("learn", {"rows": TICKETS[:2]}, "k")])
+        assert answer == {"learned": 2, "position": 1, "pending": True}
+        gate.set()
+        assert service.wait_for(1, 10)
+        assert service.teach([Lesson("learn", {"rows": TICKETS[:2]}, "k")]) == [{"learned": 2, "position": 1}]
+
+
+def test_a_row_that_somebody_has_open_stays_open_when_it_is_predicted_again(tmp_path):
+    with serving(tmp_path) as service:
+        predict(service, [{"id": "A", "body": "x"}])
+        service.open_row("A", "Ann")
+        predict(service, [{"id": "A", "body": "x"}])
+        assert service.row("A")["open_by"] == "Ann"
+        feedback(service, {"id": "A", "tags": ["zoo"]})
+        assert service.row("A")["open_by"] is None
+
+
 def test_explanations_name_words(taught):
     [row] = predict(taught, [{"body": "My printer has no paper"}], explain=True)["rows"]
     assert "printing" in row["explanation"]

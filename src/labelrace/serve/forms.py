@@ -156,6 +156,9 @@ class Learned(BaseModel):
 
     learned: int
     position: int
+    pending: bool | None = Field(
+        default=None, description="True if it is on disk, and will be learned when what came before is."
+    )
 
 
 class Touched(BaseModel):

@@ -107,7 +107,7 @@ class Inbox:
                     "open_until": 0.0,
                 }
             )
-        connection.execute(self._upsert, values)
+        connection.execute(self._upsert_open, values)
         # Looked at now and then: counting takes time.
         if arrived // 500 != (arrived + len(values)) // 500:
             self._drop_oldest(connection)
@@ -188,8 +188,16 @@ class Inbox:
     @cached_property
     def _upsert(self) -> Any:
         """The statement that adds rows, or replaces those with the same id."""
+        return self._upserting(_KEPT)
+
+    @cached_property
+    def _upsert_open(self) -> Any:
+        """The same; who has a row open keeps it."""
+        return self._upserting((*_KEPT, "open_until"))
+
+    def _upserting(self, kept: Sequence[str]) -> Any:
         statement = self.database.insert(ROWS)
-        replaced = {column.name: statement.excluded[column.name] for column in ROWS.c if column.name not in _KEPT}
+        replaced = {column.name: statement.excluded[column.name] for column in ROWS.c if column.name not in kept}
         return statement.on_conflict_do_update(index_elements=["id"], set_=replaced)
 
     def _drop_oldest(self, connection: Connection) -> None:

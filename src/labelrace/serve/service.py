@@ -143,16 +143,21 @@ class Service(Follower):
         return [answers[at] for at in range(len(requests))]
 
     def _learned(self, answers: list[Answer | Problem]) -> list[Answer | Problem]:
-        """Wait until what was appended is learned here; tell what was refused."""
+        """Wait until what was appended is learned here; tell what was refused, and what is only on disk yet."""
         positions = [answer["position"] for answer in answers if not isinstance(answer, Problem)]
         self.wait_for(max(positions, default=0), self.options.patience_seconds)
         folded = self.folded
-        return [
-            answer
-            if isinstance(answer, Problem) or (why := folded.why_refused(answer["position"])) is None
-            else Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}])
-            for answer in answers
-        ]
+        told = list[Answer | Problem]()
+        for answer in answers:
+            if isinstance(answer, Problem):
+                told.append(answer)
+            elif answer["position"] > folded.position:
+                told.append({**answer, "pending": True})
+            elif (why := folded.why_refused(answer["position"])) is not None:
+                told.append(Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}]))
+            else:
+                told.append(answer)
+        return told
 
     def preview(self, lesson: Lesson) -> Answer:
         """Return what a change of tags would touch."""

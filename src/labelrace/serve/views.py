@@ -111,7 +111,7 @@ def current(folded: Folded, tags: Sequence[str]) -> list[str]:
     if not folded.tagger.is_fitted:
         return list(tags)
     names = folded.tagger.state.names
-    return [name for tag in dict.fromkeys(tags) for name in names.current([tag])]
+    return list(dict.fromkeys(name for tag in tags for name in names.current([tag])))
 
 
 # --- The model --------------------------------------------------------------------------------------------------------
