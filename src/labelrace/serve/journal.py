@@ -136,6 +136,13 @@ class Journal:
         found = connection.execute(sql.select(*columns).where(ENTRIES.c.key.in_(wanted)))
         return {key: Answered(*rest) for key, *rest in found}
 
+    def keys(self, connection: Connection, start: str) -> list[str]:
+        """Return the keys of requests that begin with a text, in the order of the journal."""
+        begins = ENTRIES.c.key.startswith(start, autoescape=True)
+        found = connection.execute(sql.select(ENTRIES.c.key).where(begins).order_by(ENTRIES.c.position)).scalars()
+        # SQLite takes capitals and small letters for the same.
+        return [key for key in found if key.startswith(start)]
+
     def batches(self, connection: Connection, after: int) -> list[list[Entry]]:
         """Return the next batches after a position, a limited number of them; none at the end.
 

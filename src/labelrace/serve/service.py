@@ -265,6 +265,11 @@ class Service(Follower):
             )
         return found[id]
 
+    def keys(self, start: str) -> list[str]:
+        """Return the keys of requests that begin with a text, in the order of the journal."""
+        with self.database.reading() as connection:
+            return self.journal.keys(connection, start)
+
     def export(self) -> Iterator[bytes]:
         """Yield the journal as JSON lines, see `labelrace.serve.export`."""
         return export.lines(self.database)
