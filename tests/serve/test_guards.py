@@ -37,6 +37,7 @@ from helpers.http import (
 from helpers.serving import serving
 from starlette.websockets import WebSocketDisconnect
 
+from labelrace.serve import server
 from labelrace.serve import tokens as tokens_module
 from labelrace.serve.bounds import Rates
 from labelrace.serve.guards import ServerOptions
@@ -860,7 +861,7 @@ def test_a_client_that_does_not_read_does_not_keep_the_service_from_stopping():
 
 
 def test_a_limited_number_of_journals_is_sent_at_the_same_time():
-    """Each holds a connection to the database for as long as its reader takes."""
+    """Each holds some of it in memory for as long as its reader takes."""
     service = FakeService()
     service.export = lambda: (b"x" * 100_000 for _ in range(1000))
     with listening(service, stop_seconds=1) as port:
@@ -873,6 +874,27 @@ def test_a_limited_number_of_journals_is_sent_at_the_same_time():
             is_problem(answer, 503, "being sent")
             assert answer.headers["retry-after"]
         until(lambda: get(port, "/v1/export").status_code == 200)
+
+
+def test_an_answer_that_nobody_takes_is_ended(monkeypatch):
+    monkeypatch.setattr(server, "_SEND_SECONDS", 0.3)
+    service = FakeService()
+    service.export = lambda: (b"x" * 100_000 for _ in range(300))
+    with listening(service, stop_seconds=1) as port, ExitStack() as stack:
+        for _ in range(4):
+            stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            stalled.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert stalled.recv(100).startswith(b"HTTP/1.1 200")
+        # A slow one gets all of it.
+        until(lambda: get(port, "/v1/export").status_code == 200)
+        slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+        slow.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        size = 0
+        while part := slow.recv(1 << 20):
+            size += len(part)
+            time.sleep(0.01)
+        assert size > 30_000_000
+        assert len(receive(stalled)) < 30_000_000
 
 
 def test_memory_of_refused_requests_is_given_back():

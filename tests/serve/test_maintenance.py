@@ -15,6 +15,7 @@ from benchmarks.kills import digest_of
 from labelrace.cli.serve import app
 from labelrace.exceptions import DataFormatError
 from labelrace.serve import export, maintenance, start
+from labelrace.serve import journal as journal_module
 from labelrace.serve.database import FILE
 from labelrace.serve.fold import fold_all
 from labelrace.serve.journal import Journal
@@ -139,6 +140,27 @@ def test_an_entry_that_is_none_is_told_and_nothing_is_imported(tmp_path, change,
         maintenance.import_journal(database, lines)
     assert maintenance.import_journal(database, lines[:2]) == 1
     database.close()
+
+
+def test_an_export_is_of_when_it_began_and_holds_nothing_of_the_database(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal_module, "N_AT_ONCE", 5)
+    with serving(tmp_path) as service:
+        for at in range(0, 40, 2):
+            learned(service, TICKETS[at : at + 2])
+        lines = service.export()
+        found = [next(lines) for _ in range(7)]
+        learned(service, TICKETS[40:50])
+        # A reader in between would keep the log from being written back.
+        with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+            assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        found += lines
+        assert [json.loads(line)["position"] for line in found[1:]] == list(range(1, 21))
+        lines = service.export()
+        next(lines)
+        for _ in range(2):
+            maintenance.compact(service.database)
+        with pytest.raises(Problem, match="export it again"):
+            list(lines)
 
 
 def test_a_backup_of_a_service_at_work_is_a_journal(tmp_path):

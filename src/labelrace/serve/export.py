@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -18,7 +19,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.serve import snapshots
 from labelrace.serve.database import Database
 from labelrace.serve.fold import KINDS, TEACHING, Folded, fold_all
-from labelrace.serve.journal import Entry, Journal, as_text
+from labelrace.serve.journal import Compacted, Entry, Journal, as_text
 from labelrace.serve.problems import busy
 from labelrace.serve.start import PARAMETERS, empty
 
@@ -35,18 +36,27 @@ _FIELDS: dict[str, dict[str, type]] = {
 
 
 def lines(database: Database) -> Iterator[bytes]:
-    """Yield the lines of the journal, each with its end."""
+    """Yield the lines of the journal as it is now, each with its end.
+
+    Some entries are read at a time: whoever takes them slowly holds nothing of the database.
+    """
     journal = Journal(database)
-    # In one state: others may compact the journal meanwhile.
     with database.reading() as connection:
-        header = _header(connection, journal)
-        yield (as_text(header) + "\n").encode()
-        position = header["position"]
-        while batches := journal.batches(connection, position):
-            for batch in batches:
-                for entry in batch:
-                    yield (as_text(entry._asdict()) + "\n").encode()
-                position = batch[-1].position
+        header, end = _header(connection, journal), journal.head(connection)
+    yield (as_text(header) + "\n").encode()
+    position = header["position"]
+    while position < end:
+        try:
+            with database.reading() as connection:
+                batches = journal.batches(connection, position)
+        except Compacted:
+            batches = []
+        if not batches:
+            raise busy("The journal was compacted while it was exported: export it again.")
+        for entry in chain.from_iterable(batches):
+            if entry.position <= end:
+                yield (as_text(entry._asdict()) + "\n").encode()
+        position = batches[-1][-1].position
 
 
 def _header(connection: Connection, journal: Journal) -> dict[str, Any]:

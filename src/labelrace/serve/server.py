@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _SWITCH_SECONDS = 0.0005
 _KEEP_ALIVE_SECONDS = 15
 _MAX_HEADERS = 1 << 16
+# Seconds in which whoever gets an answer has to take some of it.
+_SEND_SECONDS = 30.0
 
 
 def run(service: Service, options: ServerOptions | None = None, *, listener: socket.socket | None = None) -> None:
@@ -134,10 +136,13 @@ class Server(uvicorn.Server):
 
 
 def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
-    """Return uvicorn's protocol with limits on connections, and on the time and size of headers."""
+    """Return uvicorn's protocol with limits on connections, on headers, and on the time in which nothing is taken."""
 
     class Protocol(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
+        # While what is sent is not taken: when to look again, and the bytes that waited.
+        _sending: asyncio.TimerHandle | None = None
+        _unsent = 0
         # Bytes since the last headers or the head of the last chunk that are of no body: headers, trailers, extensions.
         _beside = 0
 
@@ -175,8 +180,17 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
             self._beside = max(0, self._beside - len(body))
             super().on_body(body)
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._watch_sending()
+
+        def resume_writing(self) -> None:
+            self._forget_sending()
+            super().resume_writing()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._forget_headers()
+            self._forget_sending()
             super().connection_lost(exc)
 
         def send_400_response(self, msg: str) -> None:
@@ -190,6 +204,22 @@ def _protocol(options: ServerOptions) -> type[HttpToolsProtocol]:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+
+        def _watch_sending(self) -> None:
+            self._forget_sending()
+            self._unsent = self.transport.get_write_buffer_size()
+            self._sending = self.loop.call_later(_SEND_SECONDS, self._look_at_sending)
+
+        def _look_at_sending(self) -> None:
+            if self.transport.get_write_buffer_size() < self._unsent:
+                self._watch_sending()
+            else:
+                self.transport.abort()
+
+        def _forget_sending(self) -> None:
+            if self._sending is not None:
+                self._sending.cancel()
+                self._sending = None
 
         def _give_up(self) -> None:
             self._end(Problem(408, "Too slow", f"The headers must arrive within {options.header_seconds:g} seconds."))
