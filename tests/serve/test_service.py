@@ -351,6 +351,32 @@ def test_listeners_hear_what_happens(tmp_path):
     assert ("position", {"position": 1, "rows": 1, "tags": 1, "waiting": 1}) in heard or heard[-1][1]["position"] == 1
 
 
+def test_listeners_of_other_processes_hear_it_too(tmp_path):
+    with serving(tmp_path, poll_seconds=0.02) as here, serving(tmp_path, poll_seconds=0.02) as there:
+        heard = {here: [], there: []}
+        for one in heard:
+            one.listen(lambda event, data, one=one: heard[one].append((event, data)))
+        deadline = time.time() + 10
+        while there._news is None or here._news is None:
+            assert time.time() < deadline
+            time.sleep(0.01)
+        arrived = ("row", {"id": "A", "state": "waiting", "who": None})
+        opened, closed = ("open", {"id": "A", "open_by": "Ann"}), ("open", {"id": "A", "open_by": None})
+        for act, told in (
+            (lambda: predict(here, [{"id": "A", "body": "x"}]), arrived),
+            (lambda: here.open_row("A", "Ann"), opened),
+            (lambda: here.open_row("A", "Ben"), opened),
+            (lambda: here.open_row("A", "Ann", False), closed),
+        ):
+            act()
+            while told not in heard[there]:
+                assert time.time() < deadline
+                time.sleep(0.01)
+        assert heard[there] == [arrived, opened, closed]
+        time.sleep(0.1)
+        assert heard[here].count(arrived) == heard[here].count(closed) == 1
+
+
 def test_predicting_does_not_wait_for_learning(taught, monkeypatch):
     """While a lesson is being learned, predictions are answered by what was known before."""
     from labelrace.serve import follower as module

@@ -20,7 +20,7 @@ from labelrace.exceptions import LabelraceError
 from labelrace.serve import snapshots, start, views
 from labelrace.serve.database import Database
 from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
-from labelrace.serve.inbox import TAGGED, WAITING, Inbox
+from labelrace.serve.inbox import TAGGED, WAITING, Inbox, News
 from labelrace.serve.journal import Compacted, Entry, Journal, OtherEntries, check_entry
 from labelrace.serve.lessons import Limits
 from labelrace.serve.problems import Problem, busy
@@ -63,6 +63,8 @@ class Follower:
         # Tells those who wait that something was learned, and the follower that something was appended.
         self._changed = threading.Condition()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
+        self._news: News | None = None  # as those who listen know it
+        self._arrived_here, self._opened_here = 0, 0  # the numbers of what was told at once, as it happened here
         self.head = folded.position
         self._seconds, self.snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
         self._waiting = (0.0, 0)
@@ -121,6 +123,8 @@ class Follower:
                 check_entry(connection, folded.position, folded.time)
                 batches = self.journal.batches(connection, folded.position)
                 head = self.journal.head(connection) if batches else 0
+                news = self.inbox.news(connection) if self._listeners else None
+            self._hear(news)
             with self._changed:
                 self.head = max(self.head, head)
         except OtherEntries as error:
@@ -135,6 +139,18 @@ class Follower:
             if self._closed:
                 break
         return bool(batches)
+
+    def _hear(self, news: News | None) -> None:
+        """Tell those who listen of rows that arrived or were opened, here or in other processes."""
+        before, self._news = self._news, news
+        if news is None or before is None:
+            return
+        if news.arrived > before.arrived and news.arrived != self._arrived_here:
+            self.tell("row", {"id": news.id, "state": WAITING, "who": None})
+        last = before.opened[-1][0] if before.opened else 0
+        for number, id, who in news.opened:
+            if number > last and number != self._opened_here:
+                self.tell("open", {"id": id, "open_by": who})
 
     def _learn(self, batch: Sequence[Entry]) -> None:
         """Fold a batch, if it is the next one."""

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from labelrace.serve.database import ROWS, Database
 from labelrace.serve.fold import TEACHING
-from labelrace.serve.journal import Entry, as_text
+from labelrace.serve.journal import Entry, Journal, as_text
 from labelrace.serve.listing import Wanted, page, searchable
 from labelrace.serve.problems import Problem
 from labelrace.serve.quality import time_of
@@ -28,6 +28,8 @@ OPEN_SECONDS = 60.0
 
 _MAX_WORDS = 2000
 _MAX_HISTORY = 20
+# The fact that tells of rows that were opened, and the number of these.
+_OPENED, _MAX_OPENED = "opened", 20
 # Columns that stay as they are when a row comes again.
 _KEPT = ("id", "open_by")
 
@@ -37,6 +39,7 @@ _COLUMNS = [
 ]
 # Made once, as making a statement takes longer than the database takes for it. Each state has an index of its own.
 _FIND = sql.select(*_COLUMNS).where(ROWS.c.id.in_(sql.bindparam("ids", expanding=True)))
+_NEWEST = sql.select(ROWS.c.arrived, ROWS.c.id).where(ROWS.c.state == WAITING).order_by(ROWS.c.arrived.desc()).limit(1)
 _LAST_ARRIVED = sql.select(
     *(sql.select(sql.func.max(ROWS.c.arrived)).where(ROWS.c.state == state).scalar_subquery() for state in STATES)
 )
@@ -66,6 +69,14 @@ class Seen(NamedTuple):
     useful: float
 
 
+class News(NamedTuple):
+    """What happened to rows last, in whichever process."""
+
+    arrived: int  # counts up
+    id: str | None  # of the row that arrived last, and waits
+    opened: list[list[Any]]  # of the last rows that somebody opened or closed: a number that counts up, id, and who
+
+
 class Inbox:
     """The rows in a database.
 
@@ -82,8 +93,11 @@ class Inbox:
 
     # --- Writing ------------------------------------------------------------------------------------------------------
 
-    def add_predicted(self, connection: Connection, rows: Sequence[Seen]) -> None:
-        """Add rows that were predicted; they wait, unless their tags were said of the same cells before."""
+    def add_predicted(self, connection: Connection, rows: Sequence[Seen]) -> int:
+        """Add rows that were predicted; they wait, unless their tags were said of the same cells before.
+
+        Return the number with which the last of them arrived.
+        """
         # Of rows with one id the last counts.
         last = {row.id: row for row in rows}
         known = self.find(connection, last)
@@ -111,6 +125,7 @@ class Inbox:
         # Looked at now and then: counting takes time.
         if arrived // 500 != (arrived + len(values)) // 500:
             self._drop_oldest(connection)
+        return arrived + len(values) - 1
 
     def add_told(self, connection: Connection, entries: Iterable[Entry], known: Mapping[str, StoredRow]) -> None:
         """Note what entries say of rows; ``known`` are those that were there before."""
@@ -169,12 +184,21 @@ class Inbox:
                     values["review"] = tags is None
                 connection.execute(ROWS.update().where(is_row).values(**values))
 
-    def open(self, connection: Connection, id: str, who: str, is_open: bool) -> None:
-        """Note that somebody opens or closes a row; while somebody else has it open, that stays."""
+    def open(self, connection: Connection, id: str, who: str, is_open: bool) -> int:
+        """Note that somebody opens or closes a row; while somebody else has it open, that stays.
+
+        Return the number of this among all that were opened or closed; 0 if nothing was noted.
+        """
         now = time.time()
         is_free = (ROWS.c.open_by == who) | (ROWS.c.open_until <= now)
         values = {"open_by": who, "open_until": now + OPEN_SECONDS if is_open else 0.0}
-        connection.execute(ROWS.update().where((ROWS.c.id == id) & is_free).values(**values))
+        if not connection.execute(ROWS.update().where((ROWS.c.id == id) & is_free).values(**values)).rowcount:
+            return 0
+        opened = self._opened(connection)
+        number: int = opened[-1][0] + 1 if opened else 1
+        said = [*opened, [number, id, who if is_open else None]]
+        Journal(self.database).state(connection, _OPENED, said[-_MAX_OPENED:])
+        return number
 
     def rank(self, connection: Connection, useful: Mapping[str, float]) -> None:
         """Note how useful rows are that wait."""
@@ -215,6 +239,14 @@ class Inbox:
             return {}
         found = connection.execute(_FIND, {"ids": wanted})
         return {row.id: row for row in map(_stored, found)}
+
+    def news(self, connection: Connection) -> News:
+        """Return what happened last."""
+        row = connection.execute(_NEWEST).first()
+        return News(row.arrived if row else 0, row.id if row else None, self._opened(connection))
+
+    def _opened(self, connection: Connection) -> list[list[Any]]:
+        return Journal(self.database).fact(connection, _OPENED) or []
 
     def n_waiting(self, connection: Connection) -> int:
         """Count the rows that wait."""

@@ -336,8 +336,8 @@ def add_label_studio(
             return Answer({"status": "ok" if told else "ignored", "learned": len(told), "withdrawn": 0})
         if body.action in WITHDRAWN:
             deleted = body.annotations or _several(body.annotation)
-            start = _key(body.project)
-            rows = _rows_of(deleted, start, await run_in_threadpool(service.keys, start))
+            begins = _key(body.project)
+            rows = _rows_of(deleted, begins, await run_in_threadpool(service.keys, begins))
             if not rows:
                 numbers = ", ".join(str(annotation.id) for annotation in deleted[:10])
                 detail = (
@@ -384,11 +384,11 @@ def _key(project: Project | None) -> str:
     return f"label-studio:{project.id if project and project.id is not None else ''}:"
 
 
-def _rows_of(annotations: Iterable[Annotation], start: str, keys: Iterable[str]) -> list[str]:
+def _rows_of(annotations: Iterable[Annotation], begins: str, keys: Iterable[str]) -> list[str]:
     """Return the rows of annotations, by the keys with which they were learned; without those that are unknown."""
     wanted, found = {str(annotation.id) for annotation in annotations}, dict[str, str]()
     for key in keys:
-        annotation, _, rest = key.removeprefix(start).partition(":")
+        annotation, _, rest = key.removeprefix(begins).partition(":")
         if annotation in wanted:
             found[annotation] = rest.rpartition("@")[0]
     return list(dict.fromkeys(row for row in found.values() if row))

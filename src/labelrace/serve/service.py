@@ -92,7 +92,7 @@ class Service(Follower):
         if not seen:
             return
         with self.database.writing() as connection:
-            self.inbox.add_predicted(connection, seen)
+            self._arrived_here = self.inbox.add_predicted(connection, seen)
         self.tell("row", {"id": seen[-1].id, "state": WAITING, "who": None})
 
     # --- Teaching -----------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class Service(Follower):
         """Note that somebody opens or closes a row; return who has it open, which is who was there first."""
         self._stored(id)
         with self.database.writing() as connection:
-            self.inbox.open(connection, id, who, is_open)
+            self._opened_here = self.inbox.open(connection, id, who, is_open) or self._opened_here
         answer = {"id": id, "open_by": self._stored(id).open_by}
         self.tell("open", answer)
         return answer
