@@ -258,8 +258,9 @@ def test_an_annotation_is_deleted_also_after_a_restart_and_compaction(tmp_path):
     with serving(tmp_path) as service, asking(service) as client:
         for number, tag in ((500, "oven"), (5, "invoice")):
             client.post("/webhook", json=created(number, number, chosen(tag), text=TEXTS[tag])).raise_for_status()
-        for _ in range(2):
-            maintenance.compact(service.database)
+        maintenance.compact(service.database)
+        client.post("/webhook", json=created(600, 600, chosen("oven"), text=TEXTS["oven"])).raise_for_status()
+        assert maintenance.compact(service.database).position == 2
     with serving(tmp_path) as service, asking(service) as client:
         deleted = event("ANNOTATIONS_DELETED", annotations=[{"id": 5}])
         assert client.post("/webhook", json=deleted).json()["withdrawn"] == 1

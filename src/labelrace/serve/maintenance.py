@@ -105,14 +105,14 @@ def compact(database: Database) -> Compaction:
     """Forget what entries say that the older one of two snapshots has; keys and positions stay.
 
     A snapshot of the end is written first. The one before it stays, with the entries after it, in case the newest is
-    damaged; where there is none before it, all entries are forgotten. Both were read before anything is.
+    damaged; where there is none before it, nothing is forgotten. Both were read before anything is.
     """
     _save_newest(database)
     whole, damaged = _checked_snapshots(database)
     with database.reading() as connection:
         there = snapshots.positions(connection)
-    position = min([at for at in whole if at in there][:2], default=0)
-    count = 0
+    usable = [at for at in whole if at in there]
+    position, count = usable[1] if len(usable) > 1 else 0, 0
     if position:
         # From the first on: where an entry has no body, none before it has one.
         first = 1
