@@ -343,6 +343,16 @@ def test_a_damaged_snapshot_is_written_again(told, models):
     assert snapshots.pack(snapshots.newest(told)) == snapshots.pack(models[0])
 
 
+def test_a_snapshot_of_other_kernels_is_used_and_that_is_said(told, models, monkeypatch, caplog):
+    monkeypatch.setattr(snapshots, "kernels", lambda: "openblas 0.3 SkylakeX")
+    snapshots.save(told, models[0])
+    snapshots.newest(told)
+    assert not caplog.text
+    monkeypatch.setattr(snapshots, "kernels", lambda: "openblas 0.3 Haswell")
+    assert snapshots.newest(told).position == 20
+    assert "openblas 0.3 SkylakeX and not openblas 0.3 Haswell" in caplog.text
+
+
 def test_a_snapshot_of_entries_that_were_lost_is_left_aside(told, models, caplog):
     with told.reading() as connection:
         time = connection.execute(ENTRIES.select()).first().time

@@ -33,7 +33,7 @@ def test_it_predicts_what_the_tagger_predicts(taught):
     suggested, top = tagger.suggest(rows), tagger.predict_top(rows, views.N_LIKELY)
     assert [row["tags"] for row in answer["rows"]] == [list(one.tags) for one in suggested]
     assert [row["review"] for row in answer["rows"]] == [one.review for one in suggested]
-    assert [row["probabilities"] for row in answer["rows"]] == [dict(one) for one in top]
+    assert [row["probabilities"] for row in answer["rows"]] == [{tag: round(p, 6) for tag, p in one} for one in top]
     assert all("id" not in row for row in answer["rows"])
     alone = [predict(taught, [row])["rows"][0] for row in rows[:5]]
     assert [row["tags"] for row in alone] == [row["tags"] for row in answer["rows"][:5]]

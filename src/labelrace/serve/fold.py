@@ -1,4 +1,7 @@
-"""The fold: what is known after a batch of the journal. Pure: the same entries give the same model, to the bit.
+"""The fold: what is known after a batch of the journal. Pure: the same entries give the same model.
+
+They give the same to the bit where products of matrices are rounded alike: with the same libraries on processors of the
+same kind. Elsewhere the last digits differ (`labelrace.serve.snapshots` says so when it meets the other kind's).
 
 A batch is learned as one. If the model refuses it, its entries are learned one at a time, and those that are refused
 then are noted, with the reason: everybody who folds the journal refuses the same ones. So it is with an error of the

@@ -46,7 +46,10 @@ class TaggedRow(Row):
 
 
 class SaidOfRow(BaseModel):
-    """What is said of a row: its tags, null to withdraw what was said, or tags to add and to remove."""
+    """What is said of a row: its tags, null to withdraw what was said, or tags to add and to remove.
+
+    What is withdrawn counts no more and waits again; the model does not unlearn it.
+    """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"id": "T-1", "tags": ["oven"]}})
 

@@ -14,11 +14,13 @@ import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from labelrace.base import model_file
 from labelrace.exceptions import LabelraceError
@@ -180,6 +182,19 @@ def _remove_old(connection: Connection) -> None:
     connection.execute(PARTS.delete().where(PARTS.c.position < oldest, PARTS.c.position > 0))
 
 
+@cache
+def kernels() -> str:
+    """Return which kernels multiply matrices here: with others the last digits of models are others.
+
+    Examples
+    --------
+    >>> "blas" in kernels() or kernels() == ""
+    True
+    """
+    found = (one for one in threadpool_info() if one["user_api"] == "blas")
+    return ", ".join(sorted({f"{one['internal_api']} {one['version']} {one.get('architecture', '')}" for one in found}))
+
+
 def pack(folded: Folded) -> bytes:
     """Return the bytes of a snapshot."""
     return b"".join(_parts(folded))
@@ -193,6 +208,7 @@ def _parts(folded: Folded) -> Iterator[bytes]:
         "quality": quality.pack(folded.quality),
         "refused": [list(one) for one in folded.refused],
         "time": folded.time,
+        "kernels": kernels(),
     }
     waiting = bytearray()
     for piece in model_file.file_parts({**header, _FIELD: own}, tensors):
@@ -207,6 +223,14 @@ def unpack(content: bytes) -> Folded:
     """Return what is known by the bytes of a snapshot."""
     header, tensors = _read(content)
     own = header.pop(_FIELD)
+    if (there := own.get("kernels")) != (here := kernels()):
+        LOGGER.warning(
+            "The snapshot at position %d was written with other kernels of linear algebra, %s and not %s: what is "
+            "learned here may differ in its last digits.",
+            own["position"],
+            there,
+            here,
+        )
     tagger = served(Tagger.from_file(header, tensors))
     refused = tuple((int(position), str(why)) for position, why in own["refused"])
     return Folded(int(own["position"]), tagger, quality.unpack(own["quality"]), refused, float(own["time"]))

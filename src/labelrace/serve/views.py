@@ -17,6 +17,8 @@ from labelrace.tables.tag_details import TagDetails
 N_LIKELY = 10
 """The most likely tags of a row that are told with their probabilities."""
 N_EXPLAINED, N_WORDS = 6, 12
+# Of probabilities: what is beyond depends on the rows with which one is predicted together.
+_DECIMALS = 6
 _MAX_TOGETHER = 20
 
 
@@ -48,7 +50,7 @@ def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
     return [
         {
             "tags": list(one.tags),
-            "probabilities": dict(sorted(one.likely, key=lambda pair: -pair[1])),
+            "probabilities": {tag: round(p, _DECIMALS) for tag, p in sorted(one.likely, key=lambda pair: -pair[1])},
             "review": one.review,
             "position": folded.position,
         }
