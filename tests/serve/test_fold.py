@@ -110,6 +110,17 @@ def test_an_entry_that_cannot_be_learned_costs_itself_alone(monkeypatch):
     assert snapshots.unpack(snapshots.pack(after)).refused == after.refused
 
 
+def test_all_refused_entries_of_a_batch_are_known(monkeypatch):
+    folded = fold_all(begin(), lessons(TICKETS[:50], 50))
+
+    def refusing(*given, **named):
+        raise ValueError("It is refused.")
+
+    monkeypatch.setattr(Tagger, "after_batch", refusing)
+    refused = batch(51, *({"rows": [row(one)]} for one in TICKETS[50:250]))
+    assert fold(folded, refused).refused_of(refused) == refused
+
+
 @pytest.mark.parametrize("error", [KeyError("x"), ZeroDivisionError(), AssertionError("It is not so.")])
 def test_an_error_that_nobody_foresaw_costs_its_entry_alone(monkeypatch, error):
     folded = fold_all(begin(), lessons(TICKETS[:50], 50))

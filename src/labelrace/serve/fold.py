@@ -16,7 +16,7 @@ from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from labelrace.serve.journal import Entry
+from labelrace.serve.journal import MAX_BATCH, Entry
 from labelrace.serve.quality import NOTHING, Mark, NewTag, Quality, Sums, Verdict, day_of
 from labelrace.tables import Tagger
 from labelrace.tables.read import Table, as_table
@@ -31,8 +31,8 @@ KINDS = (*TEACHING, "rename", "merge", "retire", "describe", "set")
 REFUSALS = (ValueError, TypeError, OverflowError, FloatingPointError)
 # What another machine, or the same one later, may not raise.
 _OF_THE_MACHINE = (MemoryError, OSError, ImportError, RecursionError)
-# Refused entries that are remembered.
-MAX_REFUSED = 100
+# Refused entries that are remembered: at least all of a batch, whose requests are to be told.
+MAX_REFUSED = MAX_BATCH
 
 
 class Folded(NamedTuple):
