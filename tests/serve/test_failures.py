@@ -390,7 +390,7 @@ def test_a_follower_that_lags_tells_others_to_come_again_and_catches_up(tmp_path
         teach(ahead, TICKETS[:50], 5)
         answers = [learn(behind, [row]) for row in TICKETS[50:60]]
         # It is on disk, also if it is not learned here yet.
-        assert answers[0] == {"learned": 1, "position": 11}
+        assert answers[0] == {"learned": 1, "position": 11, "pending": True}
         assert isinstance(answers[-1], Problem)
         assert "wait to be learned" in answers[-1].detail
         assert answers[-1].retry_after == 5.0
