@@ -23,8 +23,9 @@ from helpers.serving import TICKETS, feedback, predict, serving, teach, without_
 
 from benchmarks.kills import digest_of
 from labelrace.serve import export, journal, maintenance, snapshots, start
-from labelrace.serve.database import FILE, Database, url_of
+from labelrace.serve.database import ENTRIES, FILE, Database, url_of
 from labelrace.serve.follower import Follower, Options
+from labelrace.serve.journal import OtherEntries
 from labelrace.serve.lessons import Lesson, Prediction
 from labelrace.serve.problems import Problem
 from labelrace.serve.service import open_service
@@ -389,7 +390,7 @@ def test_a_follower_that_lags_tells_others_to_come_again_and_catches_up(tmp_path
         teach(ahead, TICKETS[:50], 5)
         answers = [learn(behind, [row]) for row in TICKETS[50:60]]
         # It is on disk, also if it is not learned here yet.
-        assert answers[0] == {"learned": 1, "position": 11}
+        assert answers[0] == {"learned": 1, "position": 11, "pending": True}
         assert isinstance(answers[-1], Problem)
         assert "wait to be learned" in answers[-1].detail
         assert answers[-1].retry_after == 5.0
@@ -456,6 +457,47 @@ def test_a_follower_goes_on_from_a_snapshot_where_entries_were_compacted(tmp_pat
         assert learn(behind, TICKETS[70:75])["position"] == 15
         until(lambda: ahead.folded.position == behind.folded.position == 15)
         assert digest_of(ahead.folded) == digest_of(behind.folded)
+        assert is_folded_from_its_export(behind)
+
+
+def test_lessons_that_a_restored_journal_lost_are_forgotten_here_too(tmp_path, caplog):
+    """As after a failover to a replica that lacks the end."""
+    with serving(tmp_path, poll_seconds=0.02, snapshot_every=1e9) as service:
+        teach(service, TICKETS[:10], 1)
+        snapshots.save(service.database, service.folded)
+        teach(service, TICKETS[10:20], 1)
+        lost = {**TICKETS[20], "tags": ["lost"]}
+        learn(service, [lost])
+        with service.database.writing() as connection:
+            connection.execute(ENTRIES.delete().where(ENTRIES.c.position > 15))
+        until(lambda: service.folded.position == 15)
+        assert "lost" not in service.folded.tagger.tags_
+        assert "learned again" in caplog.text
+        assert learn(service, TICKETS[30:31]) == {"learned": 1, "position": 16}
+        assert is_folded_from_its_export(service)
+
+
+def test_nothing_is_appended_by_who_has_learned_what_the_journal_lost(tmp_path, monkeypatch):
+    options = {"poll_seconds": 0.02, "snapshot_every": 1e9}
+    with serving(tmp_path, **options) as ahead, serving(tmp_path, **options) as behind:
+        gate, step = threading.Event(), behind._step
+        teach(behind, TICKETS[:20], 1)
+        monkeypatch.setattr(behind, "_step", lambda: gate.wait(60) and step())
+        time.sleep(0.1)
+        with ahead.database.writing() as connection:
+            connection.execute(ENTRIES.delete().where(ENTRIES.c.position > 15))
+        until(lambda: ahead.folded.position == 15)
+        problem = learn(behind, TICKETS[20:21])
+        assert (problem.status, problem.retry_after is not None) == (503, True)
+        # Others went on, further than it had been.
+        teach(ahead, TICKETS[30:40], 1)
+        assert learn(behind, TICKETS[20:21]).status == 503
+        with pytest.raises(OtherEntries):
+            snapshots.save(behind.database, behind.folded)
+        gate.set()
+        until(lambda: behind.folded.position == ahead.folded.position == 25)
+        assert digest_of(behind.folded) == digest_of(ahead.folded)
+        assert learn(behind, TICKETS[20:21])["position"] == 26
         assert is_folded_from_its_export(behind)
 
 

@@ -110,6 +110,56 @@ def test_an_entry_that_cannot_be_learned_costs_itself_alone(monkeypatch):
     assert snapshots.unpack(snapshots.pack(after)).refused == after.refused
 
 
+def test_all_refused_entries_of_a_batch_are_known(monkeypatch):
+    folded = fold_all(begin(), lessons(TICKETS[:50], 50))
+
+    def refusing(*given, **named):
+        raise ValueError("It is refused.")
+
+    monkeypatch.setattr(Tagger, "after_batch", refusing)
+    refused = batch(51, *({"rows": [row(one)]} for one in TICKETS[50:250]))
+    assert fold(folded, refused).refused_of(refused) == refused
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), ZeroDivisionError(), AssertionError("It is not so.")])
+def test_an_error_that_nobody_foresaw_costs_its_entry_alone(monkeypatch, error):
+    folded = fold_all(begin(), lessons(TICKETS[:50], 50))
+    learn = Tagger.after_batch
+
+    def faulty(tagger, table, *given, **named):
+        if "Refuse me" in table.columns["subject"]:
+            raise error
+        return learn(tagger, table, *given, **named)
+
+    monkeypatch.setattr(Tagger, "after_batch", faulty)
+    wrong = {"rows": [row({**TICKETS[191], "subject": "Refuse me"})]}
+    after = fold(folded, batch(51, wrong, {"rows": [row(TICKETS[180])]}))
+    assert after.why_refused(51)
+    assert (after.position, after.tagger.n_rows_) == (52, 51)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError("No space left"), ImportError()])
+def test_what_is_the_fault_of_the_machine_is_tried_again(monkeypatch, error):
+    folded = fold_all(begin(), lessons(TICKETS[:50], 50))
+
+    def faulty(*given, **named):
+        raise error
+
+    monkeypatch.setattr(Tagger, "after_batch", faulty)
+    with pytest.raises(type(error)):
+        fold(folded, batch(51, {"rows": [row(TICKETS[180])]}))
+
+
+def test_what_is_said_and_taken_back_in_one_commit_counts_in_its_order():
+    folded = fold_all(begin(), lessons(TICKETS[:200], 50))
+    said = {"rows": [row(TICKETS[300])]}
+    withdrawn = {"rows": [{**row(TICKETS[300]), "tags": None}]}
+    for bodies in ([said, withdrawn], [said, withdrawn, said], [withdrawn, said]):
+        together = fold(folded, batch(201, *bodies))
+        apart = fold_all(folded, [batch(201 + at, body) for at, body in enumerate(bodies)])
+        assert snapshots.pack(together) == snapshots.pack(apart)
+
+
 def test_nothing_changes_a_value_that_was_folded():
     folded = fold_all(begin(), lessons(TICKETS[:100], 25))
     before = snapshots.pack(folded)

@@ -970,7 +970,7 @@ def test_a_client_that_reads_nothing_is_not_waited_for():
 
 
 def test_a_limited_number_of_journals_is_sent_at_the_same_time():
-    """Each holds a connection to the database for as long as its reader takes."""
+    """Each holds some of it in memory for as long as its reader takes."""
     service = FakeService()
     service.export = lambda: (b"x" * 100_000 for _ in range(1000))
     with listening(service, stop_seconds=1) as port:

@@ -10,9 +10,9 @@ from helpers.serving import TICKETS, feedback, predict, serving, teach
 
 from labelrace.serve import journal as module
 from labelrace.serve import snapshots, start
-from labelrace.serve.database import ENTRIES, PARTS, Database, url_of
+from labelrace.serve.database import ENTRIES, PARTS, Database, checked_url, url_of
 from labelrace.serve.fold import fold
-from labelrace.serve.journal import Compacted, Entry, Journal, NewEntry
+from labelrace.serve.journal import Compacted, Entry, Journal, NewEntry, OtherEntries
 from labelrace.serve.lessons import Lesson
 from labelrace.serve.problems import Problem
 from labelrace.serve.service import open_service
@@ -99,6 +99,18 @@ def test_keys_and_facts(database):
         assert journal.fact(connection, "other") is None
 
 
+def test_a_journal_that_is_ahead_of_the_clock_says_so_once(database, monkeypatch, caplog):
+    monkeypatch.setattr(module.time, "time", lambda: 10_000_000.0)
+    append(database, 1)
+    monkeypatch.undo()
+    monkeypatch.setattr(module.time, "time", lambda: 9_000_000.0)
+    journal = Journal(database)
+    for _ in range(2):
+        with database.writing() as connection:
+            assert journal.append(connection, [lesson(1)])[0].time == 10_000_000.0
+    assert caplog.text.count("278 hours ahead") == 1
+
+
 def test_what_fails_is_not_written(database):
     with contextlib.suppress(RuntimeError), database.writing() as connection:
         Journal(database).append(connection, [lesson(0)])
@@ -152,6 +164,25 @@ def test_those_that_are_first_at_a_new_file_wait_for_one_another(tmp_path):
         for thread in threads:
             thread.join(60)
     assert not errors, errors[0]
+
+
+def test_writers_see_what_was_committed_whatever_the_default_is(postgresql):
+    url = checked_url(postgresql.new_database())
+    first = Database(url)
+    with first.writing() as connection:
+        name = connection.exec_driver_sql("SELECT current_database()").scalar()
+        connection.exec_driver_sql(f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
+    first.close()
+    database = Database(url)
+    with database.writing() as connection:
+        assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "repeatable read"
+    with database.writing() as connection:
+        assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+    with pytest.raises(Problem, match="same Idempotency-Key"), database.writing() as connection:
+        connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+    database.close()
 
 
 def test_a_reader_sees_one_state(database_url):
@@ -245,6 +276,13 @@ def models():
     return found
 
 
+@pytest.fixture
+def told(database):
+    """Return a database with the entries that the models have learned."""
+    append(database, 120)
+    return database
+
+
 def positions(database):
     with database.reading() as connection:
         return snapshots.positions(connection)
@@ -256,50 +294,76 @@ def parts(database):
         return [part.maker for part in connection.execute(PARTS.select())]
 
 
-def test_a_snapshot_of_many_parts_is_one(database, models, monkeypatch):
+def test_a_snapshot_of_many_parts_is_one(told, models, monkeypatch):
     monkeypatch.setattr(snapshots, "_PART", 10_000)
-    assert snapshots.save(database, models[0])
-    assert snapshots.pack(snapshots.newest(database)) == snapshots.pack(models[0])
-    assert not snapshots.save(database, models[0]), "there is one"
-    assert len(parts(database)) == len(range(0, len(snapshots.pack(models[0])), 10_000)) > 5
+    assert snapshots.save(told, models[0])
+    assert snapshots.pack(snapshots.newest(told)) == snapshots.pack(models[0])
+    assert not snapshots.save(told, models[0]), "there is one"
+    assert len(parts(told)) == len(range(0, len(snapshots.pack(models[0])), 10_000)) > 5
 
 
-def test_the_newest_snapshots_are_kept(database, models):
+def test_the_newest_snapshots_are_kept(told, models):
     for folded in models:
-        snapshots.save(database, folded)
-    assert positions(database) == [120, 100, 80]
+        snapshots.save(told, folded)
+    assert positions(told) == [120, 100, 80]
     # One that is older than those is of no use.
-    assert snapshots.newest(database, before=99).position == 80
-    snapshots.save(database, models[0])
-    assert positions(database) == [120, 100, 80]
-    assert snapshots.newest(database, before=79) is None
+    assert snapshots.newest(told, before=99).position == 80
+    snapshots.save(told, models[0])
+    assert positions(told) == [120, 100, 80]
+    assert snapshots.newest(told, before=79) is None
 
 
-def test_of_two_that_write_one_snapshot_one_does(database, models):
-    one, two = (snapshots.draft(database, models[0]) for _ in range(2))
-    with database.writing() as connection:
+def test_of_two_that_write_one_snapshot_one_does(told, models):
+    one, two = (snapshots.draft(told, models[0]) for _ in range(2))
+    with told.writing() as connection:
         assert snapshots.finish(connection, two)
         assert not snapshots.finish(connection, one)
-    assert set(parts(database)) == {two.maker}
-    assert snapshots.pack(snapshots.newest(database)) == snapshots.pack(models[0])
+    assert set(parts(told)) == {two.maker}
+    assert snapshots.pack(snapshots.newest(told)) == snapshots.pack(models[0])
 
 
-def test_what_nobody_finished_does_not_count_and_is_removed(database, models):
-    snapshots.draft(database, models[0])
-    assert snapshots.newest(database) is None
+def test_what_nobody_finished_does_not_count_and_is_removed(told, models):
+    snapshots.draft(told, models[0])
+    assert snapshots.newest(told) is None
     for folded in models[1:4]:
-        snapshots.save(database, folded)
-    assert len(set(parts(database))) == 3
-    late = snapshots.draft(database, models[0])
-    snapshots.save(database, models[4])
-    with database.writing() as connection:
+        snapshots.save(told, folded)
+    assert len(set(parts(told))) == 3
+    late = snapshots.draft(told, models[0])
+    snapshots.save(told, models[4])
+    with told.writing() as connection:
         assert not snapshots.finish(connection, late), "its parts were removed as those of nobody"
 
 
-def test_a_damaged_snapshot_is_written_again(database, models):
-    snapshots.save(database, models[0])
-    with database.writing() as connection:
+def test_a_damaged_snapshot_is_written_again(told, models):
+    snapshots.save(told, models[0])
+    with told.writing() as connection:
         connection.execute(PARTS.update().values(body=b"other"))
-    assert snapshots.save(database, models[0])
-    assert len(set(parts(database))) == 1
-    assert snapshots.pack(snapshots.newest(database)) == snapshots.pack(models[0])
+    assert snapshots.save(told, models[0])
+    assert len(set(parts(told))) == 1
+    assert snapshots.pack(snapshots.newest(told)) == snapshots.pack(models[0])
+
+
+def test_a_snapshot_of_other_kernels_is_used_and_that_is_said(told, models, monkeypatch, caplog):
+    monkeypatch.setattr(snapshots, "kernels", lambda: "openblas 0.3 SkylakeX")
+    snapshots.save(told, models[0])
+    snapshots.newest(told)
+    assert not caplog.text
+    monkeypatch.setattr(snapshots, "kernels", lambda: "openblas 0.3 Haswell")
+    assert snapshots.newest(told).position == 20
+    assert "openblas 0.3 SkylakeX and not openblas 0.3 Haswell" in caplog.text
+
+
+def test_a_snapshot_of_entries_that_were_lost_is_left_aside(told, models, caplog):
+    with told.reading() as connection:
+        time = connection.execute(ENTRIES.select()).first().time
+    assert snapshots.save(told, models[1]._replace(time=time))
+    assert snapshots.save(told, models[2]._replace(time=time))
+    with pytest.raises(OtherEntries):
+        snapshots.save(told, models[3]._replace(time=time - 1))
+    with told.writing() as connection:
+        connection.execute(ENTRIES.delete().where(ENTRIES.c.position > 50))
+    append(told, 30)
+    assert snapshots.newest(told).position == 40
+    assert "60 is damaged" in caplog.text
+    with pytest.raises(OtherEntries):
+        snapshots.save(told, models[-1])

@@ -9,6 +9,7 @@ import pytest
 from helpers.http import JSON, TEACH, TOKENS, FakeService, asking, is_problem
 from helpers.serving import serving
 
+from labelrace.serve import maintenance
 from labelrace.serve.label_studio import controls
 
 CHOICES = """
@@ -251,6 +252,19 @@ def test_annotations_are_created_updated_and_deleted(studio):
     history = studio.get("/v1/rows/ls-100").json()["history"]
     assert [said["tags"] for said in history] == [["oven"], ["oven", "invoice"], None]
     assert {said["who"] for said in history} == {"Label Studio"}
+
+
+def test_an_annotation_is_deleted_also_after_a_restart_and_compaction(tmp_path):
+    with serving(tmp_path) as service, asking(service) as client:
+        for number, tag in ((500, "oven"), (5, "invoice")):
+            client.post("/webhook", json=created(number, number, chosen(tag), text=TEXTS[tag])).raise_for_status()
+        maintenance.compact(service.database)
+        client.post("/webhook", json=created(600, 600, chosen("oven"), text=TEXTS["oven"])).raise_for_status()
+        assert maintenance.compact(service.database).position == 2
+    with serving(tmp_path) as service, asking(service) as client:
+        deleted = event("ANNOTATIONS_DELETED", annotations=[{"id": 5}])
+        assert client.post("/webhook", json=deleted).json()["withdrawn"] == 1
+        assert [tags_of(client, number) for number in (500, 5)] == [["oven"], None]
 
 
 def test_an_event_that_is_sent_again_counts_once(studio):

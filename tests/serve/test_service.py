@@ -13,6 +13,7 @@ from labelrace.serve import export, snapshots, views
 from labelrace.serve.lessons import Lesson, Prediction
 from labelrace.serve.problems import Problem
 from labelrace.serve.service import open_service
+from labelrace.tables import Tagger
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def test_it_predicts_what_the_tagger_predicts(taught):
     suggested, top = tagger.suggest(rows), tagger.predict_top(rows, views.N_LIKELY)
     assert [row["tags"] for row in answer["rows"]] == [list(one.tags) for one in suggested]
     assert [row["review"] for row in answer["rows"]] == [one.review for one in suggested]
-    assert [row["probabilities"] for row in answer["rows"]] == [dict(one) for one in top]
+    assert [row["probabilities"] for row in answer["rows"]] == [{tag: round(p, 6) for tag, p in one} for one in top]
     assert all("id" not in row for row in answer["rows"])
     alone = [predict(taught, [row])["rows"][0] for row in rows[:5]]
     assert [row["tags"] for row in alone] == [row["tags"] for row in answer["rows"][:5]]
@@ -45,6 +46,109 @@ def test_a_wrong_request_does_not_spoil_others(taught):
     assert len(good["rows"]) == 1
     assert isinstance(wrong, Problem)
     assert len(also["rows"]) == 2
+
+
+LISTS = [{"title": f"The oven is hot {i}", "parts": ["ab"[i % 2], f"x{i % 5}"], "tags": ["oven"]} for i in range(30)]
+
+
+def test_a_row_that_the_model_cannot_read_is_a_problem_of_its_own_request(tmp_path):
+    with serving(tmp_path) as service:
+        teach(service, LISTS, 30)
+        good, wrong, also = service.predict(
+            [
+                Prediction([{"id": "G", "title": "A hot oven"}]),
+                Prediction([{"id": "B-0", "title": "oven"}, {"id": "B-1", "title": "oven", "parts": "1,2,3"}]),
+                Prediction([{"title": "cold", "parts": ["a"]}]),
+            ]
+        )
+        assert good["rows"][0]["tags"] == ["oven"]
+        assert len(also["rows"]) == 1
+        assert (wrong.status, wrong.errors[0]["row"], wrong.errors[0]["field"]) == (422, 1, "parts")
+        assert len(wrong.errors) == 1
+        assert [row["id"] for row in service.rows()["rows"]] == ["G"], "nothing of a refused request waits"
+
+
+def test_a_stored_row_that_the_model_cannot_read_is_listed_with_the_reason(tmp_path):
+    with serving(tmp_path) as service:
+        predict(service, [{"id": "B", "title": "oven", "parts": "1,2,3"}, {"id": "G", "title": "A hot oven"}])
+        teach(service, LISTS, 30)
+        for order in ("newest", "review", "useful"):
+            listed = {row["id"]: row["suggested"] for row in service.rows(order=order)["rows"]}
+            assert listed["G"]["tags"] == ["oven"]
+            assert (listed["B"]["tags"], listed["B"]["probabilities"], listed["B"]["review"]) == ([], {}, True)
+            assert "'parts'" in listed["B"]["reason"]
+        assert "'parts'" in service.row("B")["suggested"]["reason"]
+        assert service.row("B")["explanation"] == {}
+
+
+def test_nothing_is_noted_of_what_cannot_be_learned(tmp_path, monkeypatch):
+    learn = Tagger.after_batch
+
+    def picky(tagger, table, *given, **named):
+        if "Refuse me" in table.columns["body"] or any("refused" in tags for tags in given[0]):
+            raise ValueError("It is refused.")
+        return learn(tagger, table, *given, **named)
+
+    monkeypatch.setattr(Tagger, "after_batch", picky)
+    with serving(tmp_path) as service, serving(tmp_path) as other:
+        teach(service, TICKETS[:20])
+        predict(service, without_tags(TICKETS[20:23]))
+        told, waiting, later = (row["id"] for row in TICKETS[20:23])
+        feedback(service, {"id": told, "tags": ["oven"]}, who="Ann")
+        answers = service.teach(
+            [
+                Lesson("learn", {"rows": [TICKETS[30], {"id": "new", "body": "Refuse me", "tags": ["x"]}]}),
+                Lesson("feedback", {"rows": [{"id": told, "tags": ["refused"]}, {"id": waiting, "tags": ["refused"]}]}),
+                Lesson("feedback", {"rows": [{"id": later, "tags": ["refused"]}]}),
+                Lesson("feedback", {"rows": [{"id": later, "tags": ["door"]}]}, who="Ben"),
+            ]
+        )
+        assert [getattr(answer, "detail", "") for answer in answers] == [*["It is refused."] * 3, ""]
+        other.wait_for(answers[-1]["position"], 10)
+        for one in (service, other):
+            with pytest.raises(Problem, match="no row 'new'"):
+                one.row("new")
+            with pytest.raises(Problem, match="no row"):
+                one.row(TICKETS[30]["id"])
+            row = one.row(told)
+            assert (row["state"], row["tags"], row["who"], len(row["history"])) == ("tagged", ["oven"], "Ann", 1)
+            row = one.row(waiting)
+            assert (row["state"], row["tags"], row["who"], row["history"]) == ("waiting", None, None, [])
+            row = one.row(later)
+            assert (row["state"], row["tags"], row["who"], len(row["history"])) == ("tagged", ["door"], "Ben", 1)
+        assert service.status()["rows"] == other.status()["rows"] == 22
+
+
+def test_a_tag_is_removed_by_the_name_that_it_had(tmp_path):
+    with serving(tmp_path) as service:
+        teach(service, [{"id": "A", "body": "x", "tags": ["zoo", "ship"]}, {"id": "B", "body": "y", "tags": ["ship"]}])
+        service.teach([Lesson("rename", {"names": {"zoo": "animals"}})])
+        feedback(service, {"id": "A", "remove": ["zoo"]})
+        assert service.row("A")["tags"] == ["ship"]
+        feedback(service, {"id": "A", "add": ["zoo", "animals"]})
+        assert service.row("A")["tags"] == ["ship", "animals"]
+
+
+def test_what_is_on_disk_and_not_learned_in_time_is_said_to_be_pending(tmp_path, monkeypatch):
+    with serving(tmp_path, patience_seconds=0.05, poll_seconds=0.02) as service:
+        gate, learn = threading.Event(), service._learn
+        monkeypatch.setattr(service, "_learn", lambda batch: gate.wait(60) and learn(batch))
+        monkeypatch.setattr(service, "appended", lambda entries: None)
+        [answer] = service.teach([Lesson("learn", {"rows": TICKETS[:2]}, "k")])
+        assert answer == {"learned": 2, "position": 1, "pending": True}
+        gate.set()
+        assert service.wait_for(1, 10)
+        assert service.teach([Lesson("learn", {"rows": TICKETS[:2]}, "k")]) == [{"learned": 2, "position": 1}]
+
+
+def test_a_row_that_somebody_has_open_stays_open_when_it_is_predicted_again(tmp_path):
+    with serving(tmp_path) as service:
+        predict(service, [{"id": "A", "body": "x"}])
+        service.open_row("A", "Ann")
+        predict(service, [{"id": "A", "body": "x"}])
+        assert service.row("A")["open_by"] == "Ann"
+        feedback(service, {"id": "A", "tags": ["zoo"]})
+        assert service.row("A")["open_by"] is None
 
 
 def test_explanations_name_words(taught):
@@ -245,6 +349,32 @@ def test_listeners_hear_what_happens(tmp_path):
     assert heard[0] == ("row", {"id": "A", "state": "waiting", "who": None})
     assert ("row", {"id": "A", "state": "tagged", "who": "Ann"}) in heard
     assert ("position", {"position": 1, "rows": 1, "tags": 1, "waiting": 1}) in heard or heard[-1][1]["position"] == 1
+
+
+def test_listeners_of_other_processes_hear_it_too(tmp_path):
+    with serving(tmp_path, poll_seconds=0.02) as here, serving(tmp_path, poll_seconds=0.02) as there:
+        heard = {here: [], there: []}
+        for one in heard:
+            one.listen(lambda event, data, one=one: heard[one].append((event, data)))
+        deadline = time.time() + 10
+        while there._news is None or here._news is None:
+            assert time.time() < deadline
+            time.sleep(0.01)
+        arrived = ("row", {"id": "A", "state": "waiting", "who": None})
+        opened, closed = ("open", {"id": "A", "open_by": "Ann"}), ("open", {"id": "A", "open_by": None})
+        for act, told in (
+            (lambda: predict(here, [{"id": "A", "body": "x"}]), arrived),
+            (lambda: here.open_row("A", "Ann"), opened),
+            (lambda: here.open_row("A", "Ben"), opened),
+            (lambda: here.open_row("A", "Ann", False), closed),
+        ):
+            act()
+            while told not in heard[there]:
+                assert time.time() < deadline
+                time.sleep(0.01)
+        assert heard[there] == [arrived, opened, closed]
+        time.sleep(0.1)
+        assert heard[here].count(arrived) == heard[here].count(closed) == 1
 
 
 def test_predicting_does_not_wait_for_learning(taught, monkeypatch):

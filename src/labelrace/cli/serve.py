@@ -272,7 +272,10 @@ def back_up(
 
 @app.command("compact")
 def compact(data: _Data = None, database: _Url = None, as_json: options.AsJson = False) -> None:
-    """Remove the content of entries that snapshots have, and free its space; nothing that was learned is lost.
+    """Forget what entries say that two snapshots have, and give their space back; nothing that was learned is lost.
+
+    It writes a snapshot, which is the second one at the earliest when it is called again after further lessons. Until
+    then nothing is forgotten, and the file grows by the snapshot.
 
     The history of rows stays. Compacted entries can no longer be exported.
 
@@ -283,12 +286,16 @@ def compact(data: _Data = None, database: _Url = None, as_json: options.AsJson =
 
         before = maintenance.size_of(opened)
         done = maintenance.compact(opened)
-        maintenance.shrink(opened)
+        if done.entries:
+            maintenance.shrink(opened)
         after = maintenance.size_of(opened)
     if as_json:
         typer.echo(json.dumps({**done._asdict(), "before": before, "after": after}))
         return
     sizes = "" if before is None or after is None else f" {before / 1e6:.1f} MB became {after / 1e6:.1f} MB."
+    if not done.position:
+        say(f"Nothing is forgotten before there are two snapshots: compact again when more was learned.{sizes}")
+        return
     say(f"{done.entries:,} entries up to position {done.position:,} are in snapshots only.{sizes}")
 
 

@@ -118,7 +118,13 @@ class Database:
             sql.event.listen(self.engine, "connect", _prepare)
             sql.event.listen(self.engine, "begin", _begin)
         else:
-            self.engine = sql.create_engine(self.url, pool_pre_ping=True, connect_args={"connect_timeout": 5})
+            # Whoever writes must see what was committed until it got the lock, whatever the database's default is.
+            self.engine = sql.create_engine(
+                self.url,
+                isolation_level="READ COMMITTED",
+                pool_pre_ping=True,
+                connect_args={"connect_timeout": 5},
+            )
             sql.event.listen(self.engine, "connect", _prepare_postgresql)
         # Within the process writers wait for one another here: SQLite's own waiting is by trying again.
         self._writing = threading.Lock()
@@ -148,7 +154,7 @@ class Database:
         connection = self.engine.connect().execution_options(writes=writes)
         if self.is_sqlite or writes:
             return connection
-        # A reader sees one state throughout. A writer must see the commits until it got the lock.
+        # One state for all that a reader asks.
         return connection.execution_options(isolation_level="REPEATABLE READ")
 
     def insert(self, table: sql.Table) -> Any:
@@ -165,7 +171,11 @@ class Database:
         except sql.exc.DBAPIError as error:
             if isinstance(error, sql.exc.IntegrityError | sql.exc.ProgrammingError):
                 raise
-            raise busy(f"The journal cannot be {how} now ({reason(error)}).") from error
+            detail = f"The journal cannot be {how} now ({reason(error)})."
+            if how == "written" and error.connection_invalidated:
+                # The commit itself may have got through, and only its answer not.
+                detail += " It may have been written nevertheless: send it again with the same Idempotency-Key."
+            raise busy(detail) from error
 
     def close(self) -> None:
         """Close all connections."""

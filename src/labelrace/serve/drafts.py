@@ -93,7 +93,9 @@ class Drafts:
             assert before is not None
             start = before.tags if before.tags is not None else (before.suggested or {}).get("tags", [])
             start = views.current(self._folded, start)
-            tags = [tag for tag in dict.fromkeys([*start, *row.add]) if tag not in row.remove]
+            # Also by the names that they had before.
+            removed = {*row.remove, *views.current(self._folded, row.remove)}
+            tags = [tag for tag in dict.fromkeys([*start, *row.add]) if tag not in removed]
         return {"id": row.id, "cells": cells, "tags": tags, "was": was, "again": again}
 
     def _say(self, row: dict[str, Any], who: str) -> None:

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -17,28 +18,45 @@ from sqlalchemy.engine import Connection
 from labelrace.exceptions import DataFormatError
 from labelrace.serve import snapshots
 from labelrace.serve.database import Database
-from labelrace.serve.fold import Folded, fold_all
-from labelrace.serve.journal import Entry, Journal, as_text
+from labelrace.serve.fold import KINDS, TEACHING, Folded, fold_all
+from labelrace.serve.journal import Compacted, Entry, Journal, as_text
 from labelrace.serve.problems import busy
 from labelrace.serve.start import PARAMETERS, empty
 
 FORMAT = 1
 _KIND = "labelrace journal"
+# What the body of a change has.
+_FIELDS: dict[str, dict[str, type]] = {
+    "rename": {"names": dict},
+    "merge": {"tags": list, "into": str},
+    "retire": {"tags": list},
+    "describe": {"tags": dict},
+    "set": {"parameters": dict},
+}
 
 
 def lines(database: Database) -> Iterator[bytes]:
-    """Yield the lines of the journal, each with its end."""
+    """Yield the lines of the journal as it is now, each with its end.
+
+    Some entries are read at a time: whoever takes them slowly holds nothing of the database.
+    """
     journal = Journal(database)
-    # In one state: others may compact the journal meanwhile.
     with database.reading() as connection:
-        header = _header(connection, journal)
-        yield (as_text(header) + "\n").encode()
-        position = header["position"]
-        while batches := journal.batches(connection, position):
-            for batch in batches:
-                for entry in batch:
-                    yield (as_text(entry._asdict()) + "\n").encode()
-                position = batch[-1].position
+        header, end = _header(connection, journal), journal.head(connection)
+    yield (as_text(header) + "\n").encode()
+    position = header["position"]
+    while position < end:
+        try:
+            with database.reading() as connection:
+                batches = journal.batches(connection, position)
+        except Compacted:
+            batches = []
+        if not batches:
+            raise busy("The journal was compacted while it was exported: export it again.")
+        for entry in chain.from_iterable(batches):
+            if entry.position <= end:
+                yield (as_text(entry._asdict()) + "\n").encode()
+        position = batches[-1][-1].position
 
 
 def _header(connection: Connection, journal: Journal) -> dict[str, Any]:
@@ -60,7 +78,7 @@ def read(source: Iterable[str | bytes]) -> tuple[Folded, Iterator[list[Entry]], 
     """Return the start of a journal of JSON lines, its batches, and the first line."""
     listed = iter(source)
     header = _object(next(listed, "{}"), 1)
-    if header.get("kind") != _KIND or header.get("format") != FORMAT:
+    if header.get("kind") != _KIND or header.get("format") != FORMAT or "parameters" not in header:
         raise DataFormatError("The first line must be that of a journal of labelrace, got another: export it again.")
     if "snapshot" in header:
         start = snapshots.unpack(base64.b64decode(header["snapshot"]))
@@ -81,6 +99,8 @@ def _batches(listed: Iterator[str | bytes], last: int) -> Iterator[list[Entry]]:
         found = _object(line, number)
         if found.keys() != set(Entry._fields):
             raise DataFormatError(f"Line {number} must be an entry of a journal, got {str(line)[:60]!r}.")
+        if (wrong := _wrong_entry(found)) is not None:
+            raise DataFormatError(f"Line {number} must be an entry that this version can learn, but {wrong}.")
         entry, last = Entry(**found), last + 1
         if entry.position != last:
             raise DataFormatError(f"Line {number} must have position {last}, got {entry.position!r}: export it again.")
@@ -90,6 +110,33 @@ def _batches(listed: Iterator[str | bytes], last: int) -> Iterator[list[Entry]]:
         batch.append(entry)
     if batch:
         yield batch
+
+
+def _wrong_entry(found: dict[str, Any]) -> str | None:
+    """Return what is wrong with an entry, if anything is: what is learned from it is refused later, by the model."""
+    kind, body = found["kind"], found["body"]
+    if kind not in KINDS:
+        return f"its kind is {kind!r:.40}"
+    if not isinstance(found["who"], str) or not isinstance(found["time"], int | float):
+        return "who is no text, or time no number"
+    names = _FIELDS.get(kind, {"rows": list})
+    if not isinstance(body, dict) or any(not isinstance(body.get(name), kinds) for name, kinds in names.items()):
+        return f"its body has no {' and '.join(names)}"
+    if kind in TEACHING and not (body["rows"] and all(map(_is_row, body["rows"]))):
+        return "a row lacks id, cells, tags, was or again"
+    return None
+
+
+def _is_row(row: Any) -> bool:
+    return (
+        isinstance(row, dict)
+        and row.keys() == {"id", "cells", "tags", "was", "again"}
+        and isinstance(row["id"], str | None)
+        and isinstance(row["cells"], dict)
+        and isinstance(row["tags"], list | None)
+        and all(isinstance(tag, str) for tag in row["tags"] or ())
+        and (row["was"] is None or (isinstance(row["was"], dict) and {"tags", "probabilities"} <= row["was"].keys()))
+    )
 
 
 def _object(line: str | bytes, number: int) -> dict[str, Any]:

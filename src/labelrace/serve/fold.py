@@ -1,7 +1,11 @@
-"""The fold: model and quality after a batch of the journal. Pure: the same entries give the same model, to the bit.
+"""The fold: what is known after a batch of the journal. Pure: the same entries give the same model.
+
+They give the same to the bit where products of matrices are rounded alike: with the same libraries on processors of the
+same kind. Elsewhere the last digits differ (`labelrace.serve.snapshots` says so when it meets the other kind's).
 
 A batch is learned as one. If the model refuses it, its entries are learned one at a time, and those that are refused
-then are noted, with the reason: every process refuses the same ones.
+then are noted, with the reason: everybody who folds the journal refuses the same ones. So it is with an error of the
+model that nobody foresaw; only what is the machine's fault, such as a lack of memory, is raised, and tried again.
 """
 
 from __future__ import annotations
@@ -9,9 +13,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import groupby
 from typing import Any, NamedTuple
 
-from labelrace.serve.journal import Entry
+from labelrace.serve.journal import MAX_BATCH, Entry
 from labelrace.serve.quality import NOTHING, Mark, NewTag, Quality, Sums, Verdict, day_of
 from labelrace.tables import Tagger
 from labelrace.tables.read import Table, as_table
@@ -19,10 +24,15 @@ from labelrace.tables.read import Table, as_table
 TEACHING = ("learn", "feedback")
 """Kinds of entries with rows; the others change tags or settings."""
 
-# The errors of the model for rows that it cannot learn, the same everywhere; others are no fault of the rows.
+KINDS = (*TEACHING, "rename", "merge", "retire", "describe", "set")
+"""All kinds of entries."""
+
+# What the model raises for rows that it cannot read; anything else is no fault of the rows.
 REFUSALS = (ValueError, TypeError, OverflowError, FloatingPointError)
-# Refused entries that are remembered.
-MAX_REFUSED = 100
+# What another machine, or the same one later, may not raise.
+_OF_THE_MACHINE = (MemoryError, OSError, ImportError, RecursionError)
+# Refused entries that are remembered: at least all of a batch, whose requests are to be told.
+MAX_REFUSED = MAX_BATCH
 
 
 class Folded(NamedTuple):
@@ -32,6 +42,11 @@ class Folded(NamedTuple):
     tagger: Tagger  # never changed; not fitted before the first row with a tag
     quality: Quality = Quality()
     refused: tuple[tuple[int, str], ...] = ()  # the last entries that could not be learned, and why
+    time: float = 0.0  # of the entry at the position; it tells journals apart of which one lost its end
+
+    def refused_of(self, batch: Iterable[Entry]) -> list[Entry]:
+        """Return the entries of the last batch that could not be learned."""
+        return [entry for entry in batch if self.why_refused(entry.position) is not None]
 
     def why_refused(self, position: int) -> str | None:
         """Return why an entry could not be learned, or None if it was."""
@@ -42,7 +57,9 @@ def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:
     """Return model and quality after a further batch."""
     try:
         return _after(folded, batch)
-    except REFUSALS:
+    except _OF_THE_MACHINE:
+        raise
+    except Exception:  # The same everywhere: if it stopped one process, it would stop all, for ever.
         return reduce(_after_one, batch, folded)
 
 
@@ -54,9 +71,16 @@ def fold_all(folded: Folded, batches: Iterable[Sequence[Entry]]) -> Folded:
 def _after_one(folded: Folded, entry: Entry) -> Folded:
     try:
         return _after(folded, [entry])
-    except REFUSALS as error:
-        why = str(error).strip().partition("\n")[0] or type(error).__name__
-        return folded._replace(position=entry.position, refused=(*folded.refused, (entry.position, why))[-MAX_REFUSED:])
+    except _OF_THE_MACHINE:
+        raise
+    except Exception as error:
+        refused = (*folded.refused, (entry.position, why_of(error)))[-MAX_REFUSED:]
+        return folded._replace(position=entry.position, time=entry.time, refused=refused)
+
+
+def why_of(error: Exception) -> str:
+    """Return in a line why rows were refused."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _after(folded: Folded, batch: Sequence[Entry]) -> Folded:
@@ -64,16 +88,22 @@ def _after(folded: Folded, batch: Sequence[Entry]) -> Folded:
     if last.kind not in TEACHING:
         # A change of tags or settings is a batch of its own.
         tagger = change(folded.tagger, last.kind, last.body)
-        after = folded._replace(position=last.position, tagger=tagger)
+        after = folded._replace(position=last.position, time=last.time, tagger=tagger)
         if tagger.is_fitted:
             after = after._replace(quality=after.quality.renamed(tagger.state.names.current))
         return _marked(folded, after, last)
-    for row in _rows(batch):
-        if row["tags"] is None:
-            folded = folded._replace(quality=folded.quality.without(row["id"]))
-    rows = [row for row in _rows(batch) if row["tags"] is not None]
-    if not rows:
-        return folded._replace(position=last.position)
+    # What is said and taken back counts in its order, as it would in commits of its own.
+    for is_withdrawn, run in groupby(_rows(batch), lambda row: row["tags"] is None):
+        if is_withdrawn:
+            quality = reduce(Quality.without, (row["id"] for row in run), folded.quality)
+            folded = folded._replace(quality=quality)
+        else:
+            folded = _learned(folded, list(run), last)
+    return folded._replace(position=last.position, time=last.time)
+
+
+def _learned(folded: Folded, rows: list[dict[str, Any]], last: Entry) -> Folded:
+    """Learn rows with tags that were said at once."""
     tagger, tests, n_corrections = _taught(folded.tagger, rows, day_of(last.time))
     counted = Sums(rows=sum(not row["again"] for row in rows), corrections=n_corrections)
     return _marked(folded, folded._replace(position=last.position, tagger=tagger), last, tests, counted)

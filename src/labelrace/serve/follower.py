@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Connection
 
 from labelrace.exceptions import LabelraceError
-from labelrace.serve import snapshots, views
+from labelrace.serve import snapshots, start, views
 from labelrace.serve.database import Database
 from labelrace.serve.fold import TEACHING, Folded, fold, fold_all
-from labelrace.serve.inbox import TAGGED, WAITING, Inbox
-from labelrace.serve.journal import Compacted, Entry, Journal
+from labelrace.serve.inbox import TAGGED, WAITING, Inbox, News
+from labelrace.serve.journal import Compacted, Entry, Journal, OtherEntries, check_entry
 from labelrace.serve.lessons import Limits
 from labelrace.serve.problems import Problem, busy
 
@@ -63,6 +63,8 @@ class Follower:
         # Notified when something was learned, or appended.
         self._changed = threading.Condition()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
+        self._news: News | None = None  # as those who listen know it
+        self._arrived_here, self._opened_here = 0, 0  # the numbers of what was told at once, as it happened here
         self.head = folded.position
         self._seconds, self.snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
         self._waiting = (0.0, 0)
@@ -114,12 +116,21 @@ class Follower:
 
     def _step(self) -> bool:
         """Fold the next batches; return whether there were any."""
+        # Taken first: a transaction sees all that was learned before it began.
+        folded = self.folded
         try:
             with self.database.reading() as connection:
-                batches = self.journal.batches(connection, self.folded.position)
+                check_entry(connection, folded.position, folded.time)
+                batches = self.journal.batches(connection, folded.position)
                 head = self.journal.head(connection) if batches else 0
+                news = self.inbox.news(connection) if self._listeners else None
+            self._hear(news)
             with self._changed:
                 self.head = max(self.head, head)
+        except OtherEntries as error:
+            LOGGER.warning("The model is learned again from the newest snapshot that fits: %s", error)
+            self._begin_again()
+            return True
         except Compacted:
             self._jump()
             return True
@@ -129,14 +140,30 @@ class Follower:
                 break
         return bool(batches)
 
+    def _hear(self, news: News | None) -> None:
+        """Tell those who listen of rows that arrived or were opened, here or in other processes."""
+        before, self._news = self._news, news
+        if news is None or before is None:
+            return
+        if news.arrived > before.arrived and news.arrived != self._arrived_here:
+            self.tell("row", {"id": news.id, "state": WAITING, "who": None})
+        last = before.opened[-1][0] if before.opened else 0
+        for number, id, who in news.opened:
+            if number > last and number != self._opened_here:
+                self.tell("open", {"id": id, "open_by": who})
+
     def _learn(self, batch: Sequence[Entry]) -> None:
         """Fold a batch, if it is the next one."""
         with self._learning:
             if batch[0].position != self.folded.position + 1:
                 return
-            start = time.perf_counter()
+            began = time.perf_counter()
             folded = fold(self.folded, batch)
-            self._seconds += time.perf_counter() - start
+            self._seconds += time.perf_counter() - began
+            # Before anybody knows of it, so that no snapshot goes beyond rows that are to be as before.
+            for entry in (refused := folded.refused_of(batch)):
+                LOGGER.warning("The entry at position %d cannot be learned, and is left out.", entry.position)
+            self.inbox.take_back(refused)
             self._take(folded, batch)
 
     def _jump(self) -> None:
@@ -148,6 +175,16 @@ class Follower:
             if folded.position > self.folded.position:
                 self._take(folded, [])
 
+    def _begin_again(self) -> None:
+        """Forget what was learned from entries that are lost."""
+        try:
+            folded = start.newest(self.database)
+        except ValueError as error:
+            raise busy(str(error)) from error
+        with self._learning, self._changed:
+            self.folded, self.head, self.snapshot_at = folded, folded.position, folded.position
+            self._changed.notify_all()
+
     def _take(self, folded: Folded, batch: Sequence[Entry]) -> None:
         before = self.folded
         with self._changed:
@@ -155,7 +192,8 @@ class Follower:
             self.head = max(self.head, folded.position)
             self._changed.notify_all()
         for entry in batch:
-            for row in entry.body["rows"] if entry.kind in TEACHING else ():
+            is_told = entry.kind in TEACHING and folded.why_refused(entry.position) is None
+            for row in entry.body["rows"] if is_told else ():
                 if row["id"] is not None:
                     state = WAITING if row["tags"] is None else TAGGED
                     self.tell("row", {"id": row["id"], "state": state, "who": entry.who or None})
@@ -185,7 +223,7 @@ class Follower:
         try:
             snapshots.save(self.database, folded)
             self.snapshot_at = folded.position
-        except (Problem, LabelraceError, OSError, ValueError) as error:
+        except (Problem, LabelraceError, OSError, ValueError, OtherEntries) as error:
             LOGGER.warning("No snapshot could be written: %s", error)
         except Exception:  # The thread must live: without it each start takes longer than the one before.
             LOGGER.exception("No snapshot could be written")

@@ -46,7 +46,10 @@ class TaggedRow(Row):
 
 
 class SaidOfRow(BaseModel):
-    """The feedback on a row: its tags, null to withdraw them, or tags to add and to remove."""
+    """What is said of a row: its tags, null to withdraw what was said, or tags to add and to remove.
+
+    What is withdrawn counts no more and waits again; the model does not unlearn it.
+    """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"id": "T-1", "tags": ["oven"]}})
 
@@ -158,6 +161,9 @@ class Learned(BaseModel):
 
     learned: int
     position: int
+    pending: bool | None = Field(
+        default=None, description="True if it is on disk, and will be learned when what came before is."
+    )
 
 
 class Touched(BaseModel):
@@ -178,6 +184,7 @@ class Suggested(BaseModel):
     probabilities: dict[str, float]
     review: bool
     position: int | None = None
+    reason: str | None = Field(default=None, description="Why the model cannot read the row, if it cannot.")
 
 
 class KnownRow(BaseModel):

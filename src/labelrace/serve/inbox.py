@@ -16,7 +16,8 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from labelrace.serve.database import ROWS, Database
-from labelrace.serve.journal import Entry, as_text
+from labelrace.serve.fold import TEACHING
+from labelrace.serve.journal import Entry, Journal, as_text
 from labelrace.serve.listing import Wanted, page, searchable
 from labelrace.serve.problems import Problem
 from labelrace.serve.quality import time_of
@@ -27,6 +28,8 @@ OPEN_SECONDS = 60.0
 
 _MAX_WORDS = 2000
 _MAX_HISTORY = 20
+# The fact that tells of rows that were opened, and the number of these.
+_OPENED, _MAX_OPENED = "opened", 20
 # Columns that stay as they are when a row comes again.
 _KEPT = ("id", "open_by")
 
@@ -36,6 +39,7 @@ _COLUMNS = [
 ]
 # Made once, as making a statement takes longer than the database takes for it. Each state has an index of its own.
 _FIND = sql.select(*_COLUMNS).where(ROWS.c.id.in_(sql.bindparam("ids", expanding=True)))
+_NEWEST = sql.select(ROWS.c.arrived, ROWS.c.id).where(ROWS.c.state == WAITING).order_by(ROWS.c.arrived.desc()).limit(1)
 _LAST_ARRIVED = sql.select(
     *(sql.select(sql.func.max(ROWS.c.arrived)).where(ROWS.c.state == state).scalar_subquery() for state in STATES)
 )
@@ -65,6 +69,14 @@ class Seen(NamedTuple):
     useful: float
 
 
+class News(NamedTuple):
+    """What happened to rows last, in whichever process."""
+
+    arrived: int  # counts up
+    id: str | None  # of the row that arrived last, and waits
+    opened: list[list[Any]]  # of the last rows that somebody opened or closed: a number that counts up, id, and who
+
+
 class Inbox:
     """The rows in a database.
 
@@ -81,8 +93,11 @@ class Inbox:
 
     # --- Writing ------------------------------------------------------------------------------------------------------
 
-    def add_predicted(self, connection: Connection, rows: Sequence[Seen]) -> None:
-        """Add predicted rows; they wait, unless the same cells have tags already."""
+    def add_predicted(self, connection: Connection, rows: Sequence[Seen]) -> int:
+        """Add rows that were predicted; they wait, unless their tags were said of the same cells before.
+
+        Return the number with which the last of them arrived.
+        """
         # Of rows with one id the last counts.
         last = {row.id: row for row in rows}
         known = self.find(connection, last)
@@ -106,10 +121,11 @@ class Inbox:
                     "open_until": 0.0,
                 }
             )
-        connection.execute(self._upsert, values)
+        connection.execute(self._upsert_open, values)
         # Looked at now and then: counting takes time.
         if arrived // 500 != (arrived + len(values)) // 500:
             self._drop_oldest(connection)
+        return arrived + len(values) - 1
 
     def add_told(self, connection: Connection, entries: Iterable[Entry], known: Mapping[str, StoredRow]) -> None:
         """Store the tags of rows in entries; ``known`` are the rows that were there before."""
@@ -137,12 +153,52 @@ class Inbox:
             }
         connection.execute(self._upsert, list(values.values()))
 
-    def open(self, connection: Connection, id: str, who: str, is_open: bool) -> None:
-        """Note that a user opens or closes a row; while another user has it open, that stays."""
+    def take_back(self, entries: Sequence[Entry]) -> None:
+        """Let rows be as they were before entries that cannot be learned; done again, it changes nothing.
+
+        A row that was not there before goes; of others the cells stay that were sent last.
+        """
+        teaching = [entry for entry in entries if entry.kind in TEACHING]
+        # What was said of a row first shows whether it was there before.
+        first = {row["id"]: (entry.kind, row) for entry in reversed(teaching) for row in entry.body["rows"]}
+        first.pop(None, None)
+        if not first:
+            return
+        refused = {entry.position for entry in teaching}
+        with self.database.writing() as connection:
+            for id, stored in self.find(connection, first).items():
+                kind, row = first[id]
+                history = [said for said in stored.history if said["position"] not in refused]
+                if len(history) == len(stored.history):
+                    continue
+                is_row = ROWS.c.id == id
+                if not history and kind == "learn" and row["was"] is None:
+                    connection.execute(ROWS.delete().where(is_row))
+                    continue
+                values: dict[str, Any] = {"history": as_text(history)}
+                if stored.history[-1]["position"] in refused:
+                    tags, who = (history[-1]["tags"], history[-1]["who"]) if history else (None, None)
+                    values["state"] = WAITING if tags is None else TAGGED
+                    values["tags"] = None if tags is None else as_text(tags)
+                    values["who"] = (who or "") if tags is not None else ""
+                    values["review"] = tags is None
+                connection.execute(ROWS.update().where(is_row).values(**values))
+
+    def open(self, connection: Connection, id: str, who: str, is_open: bool) -> int:
+        """Note that somebody opens or closes a row; while somebody else has it open, that stays.
+
+        Return the number of this among all that were opened or closed; 0 if nothing was noted.
+        """
         now = time.time()
         is_free = (ROWS.c.open_by == who) | (ROWS.c.open_until <= now)
         values = {"open_by": who, "open_until": now + OPEN_SECONDS if is_open else 0.0}
-        connection.execute(ROWS.update().where((ROWS.c.id == id) & is_free).values(**values))
+        if not connection.execute(ROWS.update().where((ROWS.c.id == id) & is_free).values(**values)).rowcount:
+            return 0
+        opened = self._opened(connection)
+        number: int = opened[-1][0] + 1 if opened else 1
+        said = [*opened, [number, id, who if is_open else None]]
+        Journal(self.database).state(connection, _OPENED, said[-_MAX_OPENED:])
+        return number
 
     def rank(self, connection: Connection, useful: Mapping[str, float]) -> None:
         """Store the usefulness of waiting rows."""
@@ -156,8 +212,16 @@ class Inbox:
     @cached_property
     def _upsert(self) -> Any:
         """The statement that adds rows, or replaces those with the same id."""
+        return self._upserting(_KEPT)
+
+    @cached_property
+    def _upsert_open(self) -> Any:
+        """The same; who has a row open keeps it."""
+        return self._upserting((*_KEPT, "open_until"))
+
+    def _upserting(self, kept: Sequence[str]) -> Any:
         statement = self.database.insert(ROWS)
-        replaced = {column.name: statement.excluded[column.name] for column in ROWS.c if column.name not in _KEPT}
+        replaced = {column.name: statement.excluded[column.name] for column in ROWS.c if column.name not in kept}
         return statement.on_conflict_do_update(index_elements=["id"], set_=replaced)
 
     def _drop_oldest(self, connection: Connection) -> None:
@@ -175,6 +239,14 @@ class Inbox:
             return {}
         found = connection.execute(_FIND, {"ids": wanted})
         return {row.id: row for row in map(_stored, found)}
+
+    def news(self, connection: Connection) -> News:
+        """Return what happened last."""
+        row = connection.execute(_NEWEST).first()
+        return News(row.arrived if row else 0, row.id if row else None, self._opened(connection))
+
+    def _opened(self, connection: Connection) -> list[list[Any]]:
+        return Journal(self.database).fact(connection, _OPENED) or []
 
     def n_waiting(self, connection: Connection) -> int:
         """Count the rows that wait."""

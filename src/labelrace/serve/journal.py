@@ -7,6 +7,7 @@ as ``batch``, and are learned together, so that learning the journal again gives
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -17,12 +18,17 @@ from sqlalchemy.engine import Connection
 
 from labelrace.serve.database import ENTRIES, FACTS, Database
 
+LOGGER = logging.getLogger("labelrace.serve")
+
 # Entries that are read at once; a batch has fewer. Characters after which no further batch is read with them.
 N_AT_ONCE, MAX_CHARACTERS = 1000, 1 << 24
 MAX_BATCH = 500
+# Seconds that clocks may differ without a word.
+_AHEAD = 3600
 
 # Made once, as making a statement takes longer than the database takes for it.
 _LAST = sql.select(ENTRIES.c.position, ENTRIES.c.time).order_by(ENTRIES.c.position.desc()).limit(1)
+_TIME = sql.select(ENTRIES.c.time).where(ENTRIES.c.position == sql.bindparam("at"))
 _INSERT = ENTRIES.insert()
 
 
@@ -60,6 +66,28 @@ class Compacted(Exception):  # noqa: N818
     """The entries to read were compacted: load a snapshot instead."""
 
 
+class OtherEntries(Exception):  # noqa: N818
+    """Something was learned from entries that the journal no longer has: it was restored from a copy without them."""
+
+
+def check_entry(connection: Connection, position: int, time: float) -> None:
+    """See that the journal still has the entry up to which something was learned; its time is 0 where it is unknown.
+
+    Entries are only appended. So if this one is there, so are those before it; a journal that lost its end and went on
+    has another one there, of another time.
+
+    Raises
+    ------
+    OtherEntries
+        If there is none, or another.
+    """
+    if not position:
+        return
+    found = connection.execute(_TIME, {"at": position}).scalar()
+    if found is None or (time and found != time):
+        raise OtherEntries(f"the journal has lost entries that were learned, up to position {position}")
+
+
 class Journal:
     """The entries in a database, and facts about all of them.
 
@@ -70,6 +98,7 @@ class Journal:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._is_ahead = False  # which was said
 
     def head(self, connection: Connection) -> int:
         """Return the position of the last entry; 0 if there is none."""
@@ -84,8 +113,12 @@ class Journal:
         """Append a batch, on a connection that writes."""
         last = connection.execute(_LAST).first()
         first = last.position + 1 if last else 1
+        now, then = time.time(), last.time if last else 0.0
+        if then > now + _AHEAD and not self._is_ahead:
+            self._is_ahead = True
+            LOGGER.warning("The journal is %.0f hours ahead of this clock: its times stand still.", (then - now) / 3600)
         # A clock may be set back; the journal's does not.
-        now = max(time.time(), last.time if last else 0.0)
+        now = max(now, then)
         made = [Entry(first + i, first, now, one.kind, one.who, one.body) for i, one in enumerate(entries)]
         values = [
             {**one._asdict(), "body": as_text(one.body), "key": new.key, "digest": new.digest, "learned": new.learned}
@@ -102,6 +135,13 @@ class Journal:
         columns = ENTRIES.c.key, ENTRIES.c.position, ENTRIES.c.digest, ENTRIES.c.learned
         found = connection.execute(sql.select(*columns).where(ENTRIES.c.key.in_(wanted)))
         return {key: Answered(*rest) for key, *rest in found}
+
+    def keys(self, connection: Connection, start: str) -> list[str]:
+        """Return the keys of requests that begin with a text, in the order of the journal."""
+        begins = ENTRIES.c.key.startswith(start, autoescape=True)
+        found = connection.execute(sql.select(ENTRIES.c.key).where(begins).order_by(ENTRIES.c.position)).scalars()
+        # SQLite takes capitals and small letters for the same.
+        return [key for key in found if key.startswith(start)]
 
     def batches(self, connection: Connection, after: int) -> list[list[Entry]]:
         """Return the next batches after a position, a limited number of them; none at the end.

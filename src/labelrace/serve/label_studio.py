@@ -14,7 +14,6 @@ https://labelstud.io/guide/predictions
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -40,8 +39,6 @@ _MAX_CONFIG, _MAX_NESTED = 1_000_000, 100
 # Annotations that are learned at the same time.
 _AT_ONCE = 256
 _MAX_TAG = Limits().max_tag_length
-# Annotations whose rows are remembered.
-_MAX_REMEMBERED = 100_000
 
 FormT = TypeVar("FormT", bound=BaseModel)
 
@@ -279,24 +276,6 @@ def _predicted(row: Mapping[str, Any], known: Sequence[Control], version: str) -
     return {"result": results, "score": score, "model_version": version}
 
 
-class Annotations:
-    """The rows of the annotations that this process received: an event of deleting has only their numbers."""
-
-    def __init__(self) -> None:
-        self._rows = OrderedDict[str, str]()
-
-    def add(self, key: str, row: str) -> None:
-        """Note the row of an annotation."""
-        self._rows.pop(key, None)
-        self._rows[key] = row
-        if len(self._rows) > _MAX_REMEMBERED:
-            self._rows.popitem(last=False)
-
-    def find(self, keys: Sequence[str]) -> list[str]:
-        """Return the rows of known annotations."""
-        return list(dict.fromkeys(self._rows[key] for key in keys if key in self._rows))
-
-
 # --- Routes -----------------------------------------------------------------------------------------------------------
 
 
@@ -306,8 +285,7 @@ def add_label_studio(
     predictions: Gatherer[Prediction, dict[str, Any]],
     lessons: Gatherer[Lesson, dict[str, Any]],
 ) -> None:
-    """Add Label Studio's routes to an application."""
-    annotations = Annotations()
+    """Add Label Studio's doors to an application."""
 
     def version(position: int) -> str:
         return f"labelrace at {position}"
@@ -352,17 +330,14 @@ def add_label_studio(
             told = _lessons(body, who)
             for start in range(0, len(told), _AT_ONCE):
                 part = told[start : start + _AT_ONCE]
-                done = await asyncio.gather(*(lessons(lesson, 1) for _, lesson in part), return_exceptions=True)
-                for (key, lesson), answer in zip(part, done, strict=True):
-                    if not isinstance(answer, BaseException):
-                        annotations.add(key, lesson.body["rows"][0][ID])
-                for answer in done:
+                for answer in await asyncio.gather(*(lessons(lesson, 1) for lesson in part), return_exceptions=True):
                     if isinstance(answer, BaseException):
                         raise answer
             return Answer({"status": "ok" if told else "ignored", "learned": len(told), "withdrawn": 0})
         if body.action in WITHDRAWN:
             deleted = body.annotations or _several(body.annotation)
-            rows = annotations.find([_key(body.project, annotation) for annotation in deleted])
+            begins = _key(body.project)
+            rows = _rows_of(deleted, begins, await run_in_threadpool(service.keys, begins))
             if not rows:
                 numbers = ", ".join(str(annotation.id) for annotation in deleted[:10])
                 detail = (
@@ -375,8 +350,8 @@ def add_label_studio(
         return Answer({"status": "ignored", "learned": 0, "withdrawn": 0})
 
 
-def _lessons(body: Webhook, who: str) -> list[tuple[str, Lesson]]:
-    """Return the lessons of annotations, with the key of each; skipped tasks have none."""
+def _lessons(body: Webhook, who: str) -> list[Lesson]:
+    """Return what annotations teach; skipped tasks teach nothing."""
     told = _several(body.annotation) or body.annotations or []
     if not told:
         detail = "annotation must be there, with id, task and result."
@@ -384,7 +359,7 @@ def _lessons(body: Webhook, who: str) -> list[tuple[str, Lesson]]:
     if body.project is not None and body.project.label_config:
         controls(body.project.label_config)
     tasks = {str(task.id): task for task in _several(body.task)}
-    lessons = list[tuple[str, Lesson]]()
+    lessons = list[Lesson]()
     for number, annotation in enumerate(told):
         if annotation.was_cancelled:
             continue
@@ -392,20 +367,31 @@ def _lessons(body: Webhook, who: str) -> list[tuple[str, Lesson]]:
         task = annotation.task if annotation.task is not None else alone
         if task is None:
             raise wrong_row(number, "annotation.task", "annotation.task must be the task's number.")
-        tags, key = said_tags(annotation.result), _key(body.project, annotation)
-        once = f"{key}@{annotation.updated_at}" if annotation.updated_at else None
+        tags, row = said_tags(annotation.result), _row_id(task)
+        # It names the row, too: an event of deleting has nothing but the annotation's number.
+        once = f"{_key(body.project)}{annotation.id}:{row}@{annotation.updated_at}" if annotation.updated_at else None
         if once is not None and (len(once) > 200 or not once.isascii() or not once.isprintable()):
             once = None
         if (known := tasks.get(str(task))) is not None:
-            lesson = Lesson("learn", {"rows": [row_of(known) | {ID: _row_id(task), TAGS: tags}]}, once, who)
+            lessons.append(Lesson("learn", {"rows": [row_of(known) | {ID: row, TAGS: tags}]}, once, who))
         else:
-            lesson = Lesson("feedback", {"rows": [{ID: _row_id(task), TAGS: tags}]}, once, who)
-        lessons.append((key, lesson))
+            lessons.append(Lesson("feedback", {"rows": [{ID: row, TAGS: tags}]}, once, who))
     return lessons
 
 
-def _key(project: Project | None, annotation: Annotation) -> str:
-    return f"label-studio:{project.id if project else ''}:{annotation.id}"
+def _key(project: Project | None) -> str:
+    """Return how the keys of a project's annotations begin."""
+    return f"label-studio:{project.id if project and project.id is not None else ''}:"
+
+
+def _rows_of(annotations: Iterable[Annotation], begins: str, keys: Iterable[str]) -> list[str]:
+    """Return the rows of annotations, by the keys with which they were learned; without those that are unknown."""
+    wanted, found = {str(annotation.id) for annotation in annotations}, dict[str, str]()
+    for key in keys:
+        annotation, _, rest = key.removeprefix(begins).partition(":")
+        if annotation in wanted:
+            found[annotation] = rest.rpartition("@")[0]
+    return list(dict.fromkeys(row for row in found.values() if row))
 
 
 def _several(value: Any) -> list[Any]:

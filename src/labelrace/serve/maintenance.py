@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
 
 from labelrace.base.files import check_target
 from labelrace.serve import export, snapshots, start
 from labelrace.serve.database import ENTRIES, Database
-from labelrace.serve.fold import TEACHING, fold_all
+from labelrace.serve.fold import TEACHING, Folded, fold
 from labelrace.serve.inbox import Inbox
-from labelrace.serve.journal import Compacted, Journal, as_text
+from labelrace.serve.journal import Compacted, Entry, Journal, as_text
 from labelrace.serve.problems import busy
 
-# The last entry that was compacted before the export.
-_FORGOTTEN = {"time": 0.0, "kind": "learn", "who": "", "key": None, "digest": "", "learned": 0, "body": None}
+# The last entry of those that an exported journal has no more.
+_FORGOTTEN = {"kind": "learn", "who": "", "key": None, "digest": "", "learned": 0, "body": None}
 # Entries that are written at once: others may write in between.
 _AT_ONCE = 10_000
 
@@ -32,19 +34,37 @@ class Compaction(NamedTuple):
 
 def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
     """Write an exported journal into an empty database, and return the position of its last entry."""
-    journal, inbox = Journal(database), Inbox(database)
     with database.reading() as connection:
-        if journal.fact(connection, start.FORMAT) is not None:
-            raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
+        _check_empty(connection, Journal(database))
     first, batches, header = export.read(source)
     made = snapshots.draft(database, first) if "snapshot" in header else None
-    position = first.position
+    try:
+        return _write(database, first, batches, header, made)
+    except BaseException:
+        if made is not None:
+            with database.writing() as connection:
+                snapshots.discard(connection, made)
+        raise
+
+
+def _write(
+    database: Database,
+    first: Folded,
+    batches: Iterable[Sequence[Entry]],
+    header: Mapping[str, Any],
+    made: snapshots.Draft | None,
+) -> int:
+    """Write what was read of a journal in one commit."""
+    journal, inbox, position = Journal(database), Inbox(database), first.position
     with database.writing() as connection:
-        if made is not None and not snapshots.finish(connection, made):
-            raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
+        # Others may have begun one while the snapshot was written.
+        _check_empty(connection, journal)
         if position:
-            # Earlier entries are in the snapshot only: the journal goes on from there, as a compacted one.
-            connection.execute(ENTRIES.insert(), {**_FORGOTTEN, "position": position, "batch": position})
+            # What was said before is in the snapshot only: the journal goes on from there, as one that was compacted.
+            entry = {**_FORGOTTEN, "position": position, "batch": position, "time": first.time}
+            connection.execute(ENTRIES.insert(), entry)
+        if made is not None:
+            snapshots.finish(connection, made)
         for batch in batches:
             values = [
                 {**entry._asdict(), "body": as_text(entry.body), "key": None, "digest": "", "learned": 0}
@@ -59,6 +79,11 @@ def import_journal(database: Database, source: Iterable[str | bytes]) -> int:
         journal.state(connection, start.FILE_DIGEST, None)
         journal.state(connection, start.FORMAT, start.VERSION)
     return position
+
+
+def _check_empty(connection: Connection, journal: Journal) -> None:
+    if journal.fact(connection, start.FORMAT) is not None or journal.head(connection):
+        raise ValueError("The database must be empty to import a journal, but one has begun there: name another.")
 
 
 def backup(database: Database, path: str | os.PathLike[str]) -> None:
@@ -80,14 +105,14 @@ def compact(database: Database) -> Compaction:
     """Remove the bodies of entries that the older one of two snapshots has; keys and positions stay.
 
     A snapshot of the end is written first. The one before it stays, with the entries after it, in case the newest is
-    damaged; where there is none before it, all entries are forgotten. Both were read before anything is.
+    damaged; where there is none before it, nothing is forgotten. Both were read before anything is.
     """
     _save_newest(database)
     whole, damaged = _checked_snapshots(database)
     with database.reading() as connection:
         there = snapshots.positions(connection)
-    position = min([at for at in whole if at in there][:2], default=0)
-    count = 0
+    usable = [at for at in whole if at in there]
+    position, count = usable[1] if len(usable) > 1 else 0, 0
     if position:
         # From the first on: where an entry has no body, none before it has one.
         first = 1
@@ -109,7 +134,9 @@ def _save_newest(database: Database) -> None:
     for is_last in (False, False, True):
         folded = start.newest(database)
         try:
-            folded = fold_all(folded, journal.walk(folded.position))
+            for batch in journal.walk(folded.position):
+                folded = fold(folded, batch)
+                Inbox(database).take_back(folded.refused_of(batch))
         except Compacted:
             # By another process, at the same time; it has left a newer snapshot.
             if is_last:
@@ -127,10 +154,7 @@ def _checked_snapshots(database: Database) -> tuple[list[int], list[int]]:
         listed = [at for at in snapshots.positions(connection) if at > 0]
     for position in listed:
         try:
-            with database.reading() as connection:
-                content = snapshots.read(connection, position)
-            if content is not None:
-                snapshots.unpack(content)
+            if snapshots.load(database, position) is not None:
                 whole.append(position)
         except snapshots.UnreadableError:
             damaged.append(position)

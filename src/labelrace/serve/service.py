@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from labelrace.serve.drafts import Drafts, answered_before, check_change
 from labelrace.serve.fold import TEACHING, Folded
 from labelrace.serve.follower import Follower, Options
 from labelrace.serve.inbox import STATES, WAITING, Seen, StoredRow
-from labelrace.serve.journal import MAX_BATCH
+from labelrace.serve.journal import MAX_BATCH, OtherEntries, check_entry
 from labelrace.serve.lessons import CheckedRow, Lesson, Prediction
 from labelrace.serve.listing import ORDERS, Wanted
-from labelrace.serve.problems import Problem
+from labelrace.serve.problems import Problem, busy
 
 # Rows that are ranked again at once to find the most useful ones, and how often at most.
 _LOOKED_AT, _MOST_LOOKS = 250, 8
@@ -54,41 +55,44 @@ class Service(Follower):
             except Problem as problem:
                 checked.append(problem)
         rows = [row for one in checked if not isinstance(one, Problem) for row in one]
+        of_rows = iter(views.suggested(folded, [row._asdict() for row in rows]) if rows else [])
+        read = list[list[tuple[CheckedRow, Answer]] | Problem]()
+        for one in checked:
+            if isinstance(one, Problem):
+                read.append(one)
+            else:
+                own = list(islice(of_rows, len(one)))
+                read.append(views.unreadable(one, own) or list(zip(one, own, strict=True)))
         try:
-            suggested = views.suggested(folded, [row._asdict() for row in rows]) if rows else []
-        except Problem as problem:
-            return [one if isinstance(one, Problem) else problem for one in checked]
-        try:
-            self._remember(folded, rows, suggested)
+            self._remember(folded, [pair for found in read if not isinstance(found, Problem) for pair in found])
             trouble = None
         except Problem as problem:
             # Rows without ids need no database.
             trouble = problem
-        answers, of_rows = list[Answer | Problem](), iter(suggested)
-        for request, one in zip(requests, checked, strict=True):
-            if isinstance(one, Problem):
-                answers.append(one)
-                continue
-            answered = [views.answered(folded, row, next(of_rows), request.explain) for row in one]
-            if trouble and any(row.id is not None for row in one):
+        answers = list[Answer | Problem]()
+        for request, found in zip(requests, read, strict=True):
+            if isinstance(found, Problem):
+                answers.append(found)
+            elif trouble and any(row.id is not None for row, _ in found):
                 answers.append(trouble)
             else:
+                answered = [views.answered(folded, row, own, request.explain) for row, own in found]
                 answers.append({"rows": answered, "position": folded.position})
         return answers
 
-    def _remember(self, folded: Folded, rows: Sequence[CheckedRow], suggested: Sequence[Answer]) -> None:
-        """Store rows with ids, which wait for their tags."""
-        # An empty tagger has suggested nothing.
+    def _remember(self, folded: Folded, suggested: Sequence[tuple[CheckedRow, Answer]]) -> None:
+        """Let rows with ids wait for their tags."""
+        # What knows nothing has not suggested anything.
         is_fitted = folded.tagger.is_fitted
         seen = [
             Seen(row.id, row.cells, one if is_fitted else None, one["review"], views.useful(one) if is_fitted else 1.0)
-            for row, one in zip(rows, suggested, strict=True)
+            for row, one in suggested
             if row.id is not None
         ]
         if not seen:
             return
         with self.database.writing() as connection:
-            self.inbox.add_predicted(connection, seen)
+            self._arrived_here = self.inbox.add_predicted(connection, seen)
         self.tell("row", {"id": seen[-1].id, "state": WAITING, "who": None})
 
     # --- Teaching -----------------------------------------------------------------------------------------------------
@@ -113,7 +117,12 @@ class Service(Follower):
             # Checked against the end of the journal, while nobody else can write: little is left to learn then.
             self.catch_up(self.options.patience_seconds)
         answers, numbers = dict[int, Answer | Problem](), dict[int, int]()
+        folded = self.folded
         with self.database.writing() as connection:
+            try:
+                check_entry(connection, folded.position, folded.time)
+            except OtherEntries as error:
+                raise busy(f"Learning begins again: {error}.") from error
             told = self.journal.answered(connection, [one.key for one in requests if one.key])
             stored = self.inbox.find(connection, lessons.ids_of(requests))
             drafts = Drafts(self.folded, lambda: self.exact(connection), stored, self.limits)
@@ -134,16 +143,21 @@ class Service(Follower):
         return [answers[at] for at in range(len(requests))]
 
     def _learned(self, answers: list[Answer | Problem]) -> list[Answer | Problem]:
-        """Wait until appended entries are learned here; return a problem for refused ones."""
+        """Wait until what was appended is learned here; tell what was refused, and what is only on disk yet."""
         positions = [answer["position"] for answer in answers if not isinstance(answer, Problem)]
         self.wait_for(max(positions, default=0), self.options.patience_seconds)
         folded = self.folded
-        return [
-            answer
-            if isinstance(answer, Problem) or (why := folded.why_refused(answer["position"])) is None
-            else Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}])
-            for answer in answers
-        ]
+        told = list[Answer | Problem]()
+        for answer in answers:
+            if isinstance(answer, Problem):
+                told.append(answer)
+            elif answer["position"] > folded.position:
+                told.append({**answer, "pending": True})
+            elif (why := folded.why_refused(answer["position"])) is not None:
+                told.append(Problem(422, "Rows cannot be learned or predicted", why, [{"detail": why}]))
+            else:
+                told.append(answer)
+        return told
 
     def preview(self, lesson: Lesson) -> Answer:
         """Return the effect of a change of tags."""
@@ -237,7 +251,7 @@ class Service(Follower):
         """Note that a user opens or closes a row; return who has it open, the first who opened it."""
         self._stored(id)
         with self.database.writing() as connection:
-            self.inbox.open(connection, id, who, is_open)
+            self._opened_here = self.inbox.open(connection, id, who, is_open) or self._opened_here
         answer = {"id": id, "open_by": self._stored(id).open_by}
         self.tell("open", answer)
         return answer
@@ -250,6 +264,11 @@ class Service(Follower):
                 404, "Unknown row", f"There is no row {id!r:.80}: it was not predicted or learned with this id."
             )
         return found[id]
+
+    def keys(self, start: str) -> list[str]:
+        """Return the keys of requests that begin with a text, in the order of the journal."""
+        with self.database.reading() as connection:
+            return self.journal.keys(connection, start)
 
     def export(self) -> Iterator[bytes]:
         """Yield the journal as JSON lines, see `labelrace.serve.export`."""

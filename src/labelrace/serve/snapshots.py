@@ -14,17 +14,20 @@ import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from labelrace.base import model_file
 from labelrace.exceptions import LabelraceError
 from labelrace.serve import quality
 from labelrace.serve.database import PARTS, SNAPSHOTS, Database
 from labelrace.serve.fold import Folded, served
+from labelrace.serve.journal import OtherEntries, check_entry
 from labelrace.serve.problems import Problem
 from labelrace.tables import Tagger
 from labelrace.typing import Array
@@ -50,6 +53,7 @@ class Draft(NamedTuple):
     n_parts: int
     size: int
     digest: str
+    time: float  # of the entry at the position
 
 
 def save(database: Database, folded: Folded) -> bool:
@@ -74,11 +78,18 @@ def draft(database: Database, folded: Folded) -> Draft:
         values = {"position": folded.position, "maker": maker, "number": number, "body": part}
         with database.writing() as connection:
             connection.execute(PARTS.insert(), values)
-    return Draft(folded.position, maker, number + 1, size, digest.hexdigest())
+    return Draft(folded.position, maker, number + 1, size, digest.hexdigest(), folded.time)
 
 
 def finish(connection: Connection, made: Draft) -> bool:
-    """Make a snapshot count, unless its position has one; return whether it does."""
+    """Let a snapshot count, unless there is one of its position; return whether it does.
+
+    Raises
+    ------
+    OtherEntries
+        If the journal has lost entries that the model has learned.
+    """
+    check_entry(connection, made.position, made.time)
     mine = PARTS.c.maker == made.maker
     n_there = connection.execute(sql.select(sql.func.count()).where(mine)).scalar()
     # Another process may have been faster, or has removed old snapshots.
@@ -120,12 +131,25 @@ def newest(database: Database, before: int | None = None) -> Folded | None:
         position = listed[0]
         tried.add(position)
         try:
-            with database.reading() as connection:
-                content = read(connection, position)
-            if content is not None:
-                return unpack(content)
+            if (folded := load(database, position)) is not None:
+                return folded
         except (LabelraceError, ValueError, KeyError, TypeError, Problem, OSError) as error:
             LOGGER.warning("The snapshot at position %d is damaged, an older one is used: %s", position, error)
+
+
+def load(database: Database, position: int) -> Folded | None:
+    """Load the snapshot at a position; None if there is none. One of entries that were lost counts as damaged."""
+    with database.reading() as connection:
+        content = read(connection, position)
+    if content is None:
+        return None
+    folded = unpack(content)
+    try:
+        with database.reading() as connection:
+            check_entry(connection, folded.position, folded.time)
+    except OtherEntries as error:
+        raise UnreadableError(str(error)) from None
+    return folded
 
 
 def read(connection: Connection, position: int) -> bytes | None:
@@ -158,6 +182,19 @@ def _remove_old(connection: Connection) -> None:
     connection.execute(PARTS.delete().where(PARTS.c.position < oldest, PARTS.c.position > 0))
 
 
+@cache
+def kernels() -> str:
+    """Return which kernels multiply matrices here: with others the last digits of models are others.
+
+    Examples
+    --------
+    >>> "blas" in kernels() or kernels() == ""
+    True
+    """
+    found = (one for one in threadpool_info() if one["user_api"] == "blas")
+    return ", ".join(sorted({f"{one['internal_api']} {one['version']} {one.get('architecture', '')}" for one in found}))
+
+
 def pack(folded: Folded) -> bytes:
     """Return the bytes of a snapshot."""
     return b"".join(_parts(folded))
@@ -170,6 +207,8 @@ def _parts(folded: Folded) -> Iterator[bytes]:
         "position": folded.position,
         "quality": quality.pack(folded.quality),
         "refused": [list(one) for one in folded.refused],
+        "time": folded.time,
+        "kernels": kernels(),
     }
     waiting = bytearray()
     for piece in model_file.file_parts({**header, _FIELD: own}, tensors):
@@ -184,9 +223,17 @@ def unpack(content: bytes) -> Folded:
     """Return the model and quality in the bytes of a snapshot."""
     header, tensors = _read(content)
     own = header.pop(_FIELD)
+    if (there := own.get("kernels")) != (here := kernels()):
+        LOGGER.warning(
+            "The snapshot at position %d was written with other kernels of linear algebra, %s and not %s: what is "
+            "learned here may differ in its last digits.",
+            own["position"],
+            there,
+            here,
+        )
     tagger = served(Tagger.from_file(header, tensors))
     refused = tuple((int(position), str(why)) for position, why in own["refused"])
-    return Folded(int(own["position"]), tagger, quality.unpack(own["quality"]), refused)
+    return Folded(int(own["position"]), tagger, quality.unpack(own["quality"]), refused, float(own["time"]))
 
 
 def _read(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from labelrace.decisions.usefulness import usefulness
-from labelrace.serve.fold import REFUSALS, Folded, change, changes_of, table_of
+from labelrace.serve.fold import REFUSALS, Folded, change, changes_of, table_of, why_of
 from labelrace.serve.inbox import StoredRow
 from labelrace.serve.lessons import CheckedRow
-from labelrace.serve.problems import Problem
+from labelrace.serve.problems import Problem, wrong_row
 from labelrace.serve.quality import TREND, time_of
 from labelrace.tables.state import TagCounts
 from labelrace.tables.tag_details import TagDetails
@@ -17,6 +17,8 @@ from labelrace.tables.tag_details import TagDetails
 N_LIKELY = 10
 """The most likely tags of a row that are returned with their probabilities."""
 N_EXPLAINED, N_WORDS = 6, 12
+# Of probabilities: what is beyond depends on the rows with which one is predicted together.
+_DECIMALS = 6
 _MAX_TOGETHER = 20
 
 
@@ -30,25 +32,43 @@ def tags_column(folded: Folded) -> str | None:
 
 
 def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Suggest tags for rows, which have ``id`` and ``cells``, with the probabilities of the most likely ones."""
+    """Suggest tags for rows, which have ``id`` and ``cells``, with the probabilities of the most likely ones.
+
+    A row that the model cannot read has no suggestion, but ``reason``, which says why.
+    """
     if not folded.tagger.is_fitted:
         return [{"tags": [], "probabilities": {}, "review": True, "position": folded.position} for _ in rows]
     try:
         ranked = folded.tagger.rank(table_of(folded.tagger, rows), N_LIKELY)
     except REFUSALS as error:
         if len(rows) > 1:
-            # One wrong row must not spoil the others.
-            return [one for row in rows for one in suggested(folded, [row])]
-        raise Problem(422, "Rows cannot be learned or predicted", str(error), [{"detail": str(error)}]) from error
+            # The others are not to suffer for one row.
+            half = len(rows) // 2
+            return [*suggested(folded, rows[:half]), *suggested(folded, rows[half:])]
+        nothing = {"tags": [], "probabilities": {}, "review": True, "position": folded.position}
+        return [{**nothing, "reason": why_of(error)}]
     return [
         {
             "tags": list(one.tags),
-            "probabilities": dict(sorted(one.likely, key=lambda pair: -pair[1])),
+            "probabilities": {tag: round(p, _DECIMALS) for tag, p in sorted(one.likely, key=lambda pair: -pair[1])},
             "review": one.review,
             "position": folded.position,
         }
         for one in ranked
     ]
+
+
+def unreadable(rows: Sequence[CheckedRow], suggestions: Sequence[dict[str, Any]]) -> Problem | None:
+    """Return the problem of those rows of a request that the model cannot read; None if it can read all."""
+    problems = [
+        wrong_row(at, next((name for name in row.cells if repr(name) in one["reason"]), "rows"), one["reason"])
+        for at, (row, one) in enumerate(zip(rows, suggestions, strict=True))
+        if "reason" in one
+    ]
+    if not problems:
+        return None
+    first = problems[0]
+    return Problem(first.status, first.title, first.detail, [error for one in problems for error in one.errors])
 
 
 def useful(one: dict[str, Any]) -> float:
@@ -93,7 +113,7 @@ def current(folded: Folded, tags: Sequence[str]) -> list[str]:
     if not folded.tagger.is_fitted:
         return list(tags)
     names = folded.tagger.state.names
-    return [name for tag in dict.fromkeys(tags) for name in names.current([tag])]
+    return list(dict.fromkeys(name for tag in tags for name in names.current([tag])))
 
 
 # --- The model --------------------------------------------------------------------------------------------------------
