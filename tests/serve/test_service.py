@@ -10,7 +10,7 @@ from helpers.serving import TICKETS, feedback, predict, serving, teach, without_
 
 import labelrace
 from labelrace.serve import export, snapshots, views
-from labelrace.serve.lessons import Lesson, Prediction
+from labelrace.serve.lessons import Lesson, Limits, Prediction
 from labelrace.serve.problems import Problem
 from labelrace.serve.service import open_service
 from labelrace.tables import Tagger
@@ -195,6 +195,35 @@ def test_feedback_on_rows_that_are_not_known_changes_nothing(tmp_path):
         assert (problem.status, problem.errors[0]["row"], problem.errors[0]["field"]) == (404, 1, "id")
         assert service.status()["position"] == 2
         assert "x" not in service.row(TICKETS[0]["id"])["tags"]
+
+
+def test_columns_that_are_learned_are_limited(tmp_path):
+    """Names that are ids in truth must not make every later prediction slow."""
+    with serving(tmp_path, limits=Limits(max_columns=10)) as service:
+        teach(service, [{"title": "oven", **{f"c{n}": "x" for n in range(5)}, "tags": ["hot"]}])
+        few, many = ([{f"d{n}": "x" for n in range(size)} | {"tags": ["hot"]}] for size in (3, 4))
+        [problem, answer, again] = service.teach([Lesson("learn", {"rows": rows}) for rows in (many, few, many)])
+        assert answer["learned"] == 1
+        for refused in (problem, again):
+            assert (refused.status, refused.errors[0]["row"], refused.errors[0]["field"]) == (422, 0, "d3")
+        predict(service, [{"id": "P-1", "title": "oven", "e": "x"}, {"id": "P-2", "title": "oven", "c1": "y"}])
+        assert feedback(service, {"id": "P-2", "tags": ["hot"]})["learned"] == 1
+        assert feedback(service, {"id": "P-2", "tags": ["hot"]}, {"id": "P-1", "tags": []}).errors[0]["row"] == 1
+        # What is withdrawn is not learned.
+        assert feedback(service, {"id": "P-1", "tags": None})["learned"] == 0
+        assert len({column.name for column in service.folded.tagger.columns_}) == 10
+
+
+def test_columns_that_nobody_has_taught_are_not_read(taught):
+    row = {"subject": "Invoice", "body": "a wrong charge"}
+    wide = [row | {f"c{150 * at + n}": "invoice" for n in range(150)} for at in range(6)]
+    one = predict(taught, [row])["rows"][0]
+    begun = time.process_time()
+    [answer] = taught.predict([Prediction(wide)])
+    assert answer["rows"] == [one] * 6
+    answers = taught.predict([Prediction([row | {f"c{200 * at + n}": "x" for n in range(190)}]) for at in range(250)])
+    assert [answer["rows"] for answer in answers] == [[one]] * 250
+    assert time.process_time() - begun < 5
 
 
 def test_a_key_counts_once(tmp_path):

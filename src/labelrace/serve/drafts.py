@@ -40,6 +40,9 @@ class Drafts:
         self._exact = exact
         self._limits = limits
         self._numbers = dict[str, int]()  # of the entries, by key
+        # The columns that are known, with those of the requests so far.
+        tagger = folded.tagger
+        self._columns = {column.name for column in tagger.columns_} if tagger.is_fitted else set[str]()
         # The rows after the requests so far.
         self._rows = dict(stored)
 
@@ -76,6 +79,12 @@ class Drafts:
         else:
             rows = lessons.rows_to_learn(given, self._limits, views.tags_column(self._folded))
         drafted = [self._drafted(row, request.kind == "feedback") for row in rows]
+        learned = dict[str, None]()
+        for at, row in enumerate(drafted):
+            if row["tags"] is not None:
+                learned |= dict.fromkeys(row["cells"])
+                lessons.check_new_columns(at, learned, self._columns, self._limits)
+        self._columns |= learned.keys()
         for row in drafted:
             self._say(row, request.who)
         return {"rows": drafted}, sum(row["tags"] is not None for row in drafted)

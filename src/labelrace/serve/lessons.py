@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labelrace.serve.problems import Problem, wrong_row
@@ -26,7 +26,7 @@ class Limits(NamedTuple):
 
     max_rows: int = 1000
     max_cells: int = 200  # of a row
-    max_columns: int = 1000  # of all rows together; each takes a place in every row, also where it is missing
+    max_columns: int = 1000  # of all rows together, and of all that are learned; each takes a place in every row
     max_cell_length: int = 100_000  # characters of a text, or of all texts of a list
     max_tags: int = 200  # of a row
     max_tag_length: int = 200
@@ -205,6 +205,23 @@ def _check_columns(rows: Sequence[dict[str, Any]], limits: Limits) -> None:
             if len(names) > limits.max_columns:
                 detail = f"rows must have at most {limits.max_columns:,} columns together, {name!r:.80} is one more."
                 raise Problem(413, "Too many columns", detail, [{"row": at, "field": name[:80], "detail": detail}])
+
+
+def check_new_columns(at: int, cells: Iterable[str], known: Collection[str], limits: Limits) -> None:
+    """Refuse a row with a column that is new to a tagger that has as many as it may learn.
+
+    Examples
+    --------
+    >>> check_new_columns(0, ["title", "body"], {"title", "price"}, Limits(max_columns=2))
+    Traceback (most recent call last):
+    ...
+    labelrace.serve.problems.Problem: Row 0: at most 2 columns are learned, and 'body' is one more: leave it out.
+    """
+    new = [name for name in cells if name not in known]
+    if new and len(known) + len(new) > limits.max_columns:
+        name = new[max(0, limits.max_columns - len(known))]
+        detail = f"at most {limits.max_columns:,} columns are learned, and {name!r:.80} is one more: leave it out."
+        raise wrong_row(at, name[:80], detail)
 
 
 def _id_of(at: int, row: Mapping[str, Any]) -> str | None:

@@ -38,6 +38,9 @@ def suggested(folded: Folded, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
     """
     if not folded.tagger.is_fitted:
         return [{"tags": [], "probabilities": {}, "review": True, "position": folded.position} for _ in rows]
+    # Columns that it does not know say nothing, but would take a place in every row.
+    known = {column.name for column in folded.tagger.columns_}
+    rows = [row | {"cells": {name: row["cells"][name] for name in row["cells"] if name in known}} for row in rows]
     try:
         ranked = folded.tagger.rank(table_of(folded.tagger, rows), N_LIKELY)
     except REFUSALS as error:
