@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pythons import find_pythons, supported_versions
@@ -39,17 +40,27 @@ def write_locked(path: Path) -> None:
 
 
 def smoke(python: Path, wheel: str | Path, constraints: Path, folder: Path) -> bool:
-    """Install the wheel and what it depends on into an empty environment, run the smoke set, tell if all passed."""
+    """Install the wheel and what it depends on into an empty environment, run the smoke set, tell if all passed.
+
+    What that prints is printed in one piece, at the end.
+    """
     # Nothing of the checkout or of the environment that runs this may be found instead.
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     inside = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     pip = (inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints)
 
+    told = list[str]()
+
     def works(*command: str | Path) -> bool:
-        return subprocess.run(command, cwd=folder.parent, env=clean, check=False).returncode == 0
+        pipe, both = subprocess.PIPE, subprocess.STDOUT
+        ran = subprocess.run(command, cwd=folder.parent, env=clean, check=False, stdout=pipe, stderr=both, text=True)
+        told.append(ran.stdout)
+        return ran.returncode == 0
 
     installed = works(python, "-m", "venv", folder) and works(*pip, wheel)
-    return installed and works(inside, ROOT / "tests" / "smoke" / "run.py")
+    worked = installed and works(inside, ROOT / "tests" / "smoke" / "run.py")
+    print("".join(told), end="", flush=True)
+    return worked
 
 
 def smoke_lowest(found: dict[str, Path], folder: Path) -> list[str]:
@@ -72,12 +83,15 @@ def smoke_all(found: dict[str, Path], folder: Path) -> list[str]:
         print(f"Not found, so the wheel is not tried on them: Python {', '.join(absent)}.", flush=True)
     wheel = build_wheel(folder)
     write_locked(folder / "constraints.txt")
-    failed = []
-    for version, python in pythons.items() or [("{}.{}".format(*sys.version_info[:2]), Path(sys.executable))]:
-        print(f"The wheel on Python {version}, in an empty environment", flush=True)
-        if not smoke(python, wheel, folder / "constraints.txt", folder / version):
-            failed.append(version)
-    return failed
+    pythons = pythons or {"{}.{}".format(*sys.version_info[:2]): Path(sys.executable)}
+    print(f"The wheel on Python {', '.join(pythons)}, in empty environments", flush=True)
+
+    def fails(version: str) -> bool:
+        return not smoke(pythons[version], wheel, folder / "constraints.txt", folder / version)
+
+    # At the same time, as much of the time is spent in waiting for files.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [version for version, failed in zip(pythons, pool.map(fails, pythons), strict=True) if failed]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
