@@ -91,11 +91,12 @@ def _reference() -> str:
 
 def _method_pages() -> Iterator[tuple[str, str]]:
     """Yield a page for each module that has methods: what its docstring says, and its classes."""
-    from labelrace.base import registry
+    from labelrace.base.registry import model_names
+    from labelrace.base.registry_entries import MODELS, PUBLIC_HOMES
 
     modules: dict[str, dict[str, str]] = {}
-    for name in registry.model_names():
-        module, _, path = registry._MODELS[name].factory.partition(":")
+    for name in model_names():
+        module, _, path = MODELS[name].factory.partition(":")
         modules.setdefault(module, {})[name] = path.partition(".")[0]
     listed = []
     for module, names in modules.items():
@@ -103,9 +104,9 @@ def _method_pages() -> Iterator[tuple[str, str]]:
         classes = dict.fromkeys(names.values())
         title = " ".join(f"``{name}``" for name in names)
         text = f"{title}\n{'=' * len(title)}\n\n.. automodule:: {module}\n   :no-members:\n\n"
-        public = [one for one in classes if one in registry.PUBLIC_HOMES]
+        public = [one for one in classes if one in PUBLIC_HOMES]
         text += "".join(f".. autoclass:: labelrace.{one}\n   :noindex:\n   :no-members:\n\n" for one in public)
-        about = [f"   * - :doc:`{name} <{page}>`\n     - {registry._MODELS[name].about}\n" for name in names]
+        about = [f"   * - :doc:`{name} <{page}>`\n     - {MODELS[name].about}\n" for name in names]
         listed += about
         yield f"methods/{page}.rst", text
     rows = "".join(listed)
