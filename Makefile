@@ -40,11 +40,11 @@ docs: $(READY)
 	$(PYTHON) -m pytest -q tests/site
 	@echo "The site: docs/_build/html/index.html"
 
-# The wheel, without the development tools, on the other supported Pythons that are found.
+# The wheel, without the development tools, on the supported Pythons that are found.
 smoke: $(READY)
 	$(PYTHON) .ci/smoke.py
 
-# The wheel with the lowest versions that pyproject.toml promises, on the oldest supported Python that is found.
+# The wheel with the lowest versions that pyproject.toml promises, on the oldest supported Python.
 .PHONY: lowest
 lowest: $(READY)
 	$(PYTHON) .ci/smoke.py --lowest
@@ -90,6 +90,10 @@ lock:
 	uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --extra serve --extra plots --extra excel \
 		--no-emit-index-url --no-header --no-annotate -o .ci/lowest.txt pyproject.toml
 
+# All that .gitignore lists.
 clean:
-	rm -rf .venv .venv-* dist docs/_build docs/gallery docs/reference/api labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
-		.import_linter_cache
+	rm -rf .venv* .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache .coverage dist build \
+		labelrace-runs docs/_build docs/gallery docs/reference/api docs/reference/api.rst docs/reference/command.md \
+		docs/reference/http.md docs/methods/*.rst docs/guide/security.md docs/project/changelog.md \
+		docs/project/contributing.md docs/sg_execution_times.rst
+	find . \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +

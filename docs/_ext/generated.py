@@ -90,11 +90,12 @@ _TITLES = {
 
 def _method_pages() -> Iterator[tuple[str, str]]:
     """Yield a page for each module that has methods: its models, what its docstring says, and its classes."""
-    from labelrace.base import registry
+    from labelrace.base.registry import model_names
+    from labelrace.base.registry_entries import MODELS, PUBLIC_HOMES
 
     modules: dict[str, dict[str, str]] = {}
-    for name in registry.model_names():
-        module, _, path = registry._MODELS[name].factory.partition(":")
+    for name in model_names():
+        module, _, path = MODELS[name].factory.partition(":")
         modules.setdefault(module, {})[name] = path.partition(".")[0]
     pages = {module.removeprefix("labelrace.").replace(".", "-"): module for module in modules}
     if missing := pages.keys() ^ _TITLES.keys():
@@ -102,9 +103,9 @@ def _method_pages() -> Iterator[tuple[str, str]]:
     for page, title in _TITLES.items():
         names = modules[pages[page]]
         text = f"{title}\n{'=' * len(title)}\n\n"
-        text += "".join(f"``{name}``\n    {registry._MODELS[name].about}\n\n" for name in names)
+        text += "".join(f"``{name}``\n    {MODELS[name].about}\n\n" for name in names)
         text += f".. automodule:: {pages[page]}\n   :no-members:\n\n"
-        public = [one for one in dict.fromkeys(names.values()) if one in registry.PUBLIC_HOMES]
+        public = [one for one in dict.fromkeys(names.values()) if one in PUBLIC_HOMES]
         text += "".join(f".. autoclass:: labelrace.{one}\n   :noindex:\n   :no-members:\n\n" for one in public)
         yield f"methods/{page}.rst", text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from labelrace.base.registry import PUBLIC_HOMES
+from labelrace.base.registry_entries import PUBLIC_HOMES
 
 if TYPE_CHECKING:
     from labelrace.base.registry import make_model as make_model

@@ -15,6 +15,7 @@ from labelrace import RACEClassifier
 from labelrace.base import registry
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.registry import describe_model, is_online
+from labelrace.base.registry_entries import MODELS
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
@@ -217,7 +218,7 @@ def test_classes_that_cannot_be_found(name, match):
 
 
 def test_models_of_installed_packages(registered, entry_points):
-    own = list(registry._MODELS)
+    own = list(MODELS)
     assert labelrace.model_names() == [*own, "mine", "lasting"]
     assert type(labelrace.make_model("mine", strategy="uniform")) is DummyClassifier
     assert labelrace.model_names(online=False) == ["race-offline", "mine"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from labelrace.base.registry import GROUPS, model_group, model_names
+from labelrace.base.registry import model_group, model_names
+from labelrace.base.registry_entries import GROUPS
 
 
 def test_models_are_listed_by_group(works):

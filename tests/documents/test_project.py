@@ -11,6 +11,7 @@ import tarfile
 import tomllib
 import zipfile
 from datetime import date
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,9 @@ def test_everything_is_locked_for_every_python(python):
     project = PROJECT["project"]
     groups = [project["dependencies"], PROJECT["dependency-groups"]["dev"], *project["optional-dependencies"].values()]
     for wanted in map(Requirement, itertools.chain.from_iterable(groups)):
+        if wanted.name == "labelrace":
+            assert wanted.extras <= project["optional-dependencies"].keys()
+            continue
         assert wanted.name in locked, wanted
         assert wanted.specifier.contains(locked[wanted.name]), wanted
 
@@ -184,6 +188,57 @@ def test_the_lock_has_hashes_and_no_registry():
         assert "--hash=sha256:" in entry, entry
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout, so nothing tells what is the project's")
+def test_no_registry_is_named():
+    """Where packages come from is for those who install them to say."""
+    # In parts, so that this file does not name them.
+    hosts = [".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("anaconda", "org"))]
+    searched = ["git", "grep", "--fixed-strings", "--ignore-case", "-n", *(f"-e{host}" for host in hosts)]
+    found = subprocess.run(searched, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (1, ""), found.stdout
+
+
+def distributions(modules):
+    """Return the names of what has to be installed for modules."""
+    there = packages_distributions()
+    return {name.lower().replace("_", "-") for module in modules for name in there.get(module.partition(".")[0], ())}
+
+
+def extra(name):
+    """Return the names of what an extra installs, with the extras that it names itself."""
+    own = list(map(Requirement, PROJECT["project"]["optional-dependencies"][name]))
+    named = [more for one in own if one.name == "labelrace" for more in one.extras]
+    return {one.name for one in own}.union(*map(extra, named)) - {"labelrace"}
+
+
+def test_the_extra_docs_is_all_that_the_site_needs():
+    pytest.importorskip("sphinx")
+    project = PROJECT["project"]
+    installed = extra("docs") | {Requirement(one).name for one in project["dependencies"]}
+    # What is imported by name.
+    sources = [*(ROOT / "docs").glob("*/*.py"), ROOT / "docs" / "conf.py"]
+    imported = re.findall(r"^ *(?:import|from) ([\w.]+)", "\n".join(p.read_text() for p in sources), re.MULTILINE)
+    extensions = re.search(
+        r"^extensions = \[(.*?)\]", (ROOT / "docs" / "conf.py").read_text(), re.DOTALL | re.MULTILINE
+    )
+    imported += re.findall(r'"(.*)"', extensions[1])
+    # Sphinx brings docutils.
+    assert distributions(imported) - {"labelrace", "docutils"} <= installed
+    # And what the package's own modules import then, those that the site has pages of among them.
+    code = "import sys, generated; [__import__(name) for name in generated._PUBLIC]; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "docs/_ext", capture_output=True, text=True, check=True
+    )
+    optional = set().union(*map(extra, project["optional-dependencies"]))
+    assert distributions(ran.stdout.split()) & optional <= installed
+
+
+def test_clean_removes_what_git_ignores():
+    recipe = re.search(r"^clean:\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    ignored = (ROOT / ".gitignore").read_text().split()
+    assert {path.rstrip("/") for path in ignored} <= set(re.findall(r"[^\s'\\]+", recipe))
+
+
 def test_the_citation():
     citation = read_yaml("CITATION.cff")
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
@@ -213,12 +268,12 @@ def test_the_changelog():
         assert len(set(headings)) == len(headings)
 
 
-def build(target, folder):
+def build(target, folder, source=ROOT):
     """Build the wheel or the source distribution, and return its file."""
     pytest.importorskip("hatchling")
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder],
-        cwd=ROOT,
+        cwd=source,
         capture_output=True,
         text=True,
         check=False,
@@ -228,51 +283,50 @@ def build(target, folder):
     return file
 
 
+def package_files():
+    """Return the files of the package, without what Python and Numba have compiled."""
+    files = (p.relative_to(ROOT / "src").as_posix() for p in (ROOT / "src" / "labelrace").rglob("*") if p.is_file())
+    return {path for path in files if "__pycache__" not in path}
+
+
+def read_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return {path: archive.read(path) for path in archive.namelist()}
+
+
 def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
     wheel = build("wheel", tmp_path)
-    listed = subprocess.run([sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True)
-    files = {line.split()[0] for line in listed.stdout.splitlines()[1:]}
-    inside = {path.removeprefix("labelrace/") for path in files if path.startswith("labelrace/")}
-    package = ROOT / "src" / "labelrace"
-    there = {p.relative_to(package).as_posix() for p in package.rglob("*") if p.is_file()}
-    # What Python and Numba have compiled.
-    there = {path for path in there if "__pycache__" not in path}
-    assert inside == there
-    assert all(path.startswith(("labelrace/", "labelrace-")) for path in files)
-    with zipfile.ZipFile(wheel) as archive:
-        [metadata] = [archive.read(path) for path in files if path.endswith(".dist-info/METADATA")]
-    check_metadata(metadata)
+    files = read_wheel(wheel)
+    assert {path for path in files if not path.startswith("labelrace-")} == package_files()
+    [metadata] = [content for path, content in files.items() if path.endswith(".dist-info/METADATA")]
+    check_metadata(metadata, wheel)
 
 
-def test_the_source_distribution_is_what_git_has(tmp_path):
-    with tarfile.open(build("sdist", tmp_path)) as archive:
+def test_the_source_distribution_is_what_it_takes_to_build(tmp_path):
+    """No tests, no documents, no data but what the package needs; what is built from it is the wheel."""
+    sdist = build("sdist", tmp_path / "sdist")
+    with tarfile.open(sdist) as archive:
         members = {member.name.split("/", 1)[1]: member for member in archive.getmembers()}
         metadata = archive.extractfile(members["PKG-INFO"]).read()
+        archive.extractall(tmp_path, filter="data")
     assert all(member.isfile() for member in members.values())
-    check_metadata(metadata)
-    needed = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "requirements.lock", "Makefile"}
-    assert needed <= members.keys()
-    # Datasets and what was recorded elsewhere are not the project's; the reference results of the tests are small.
-    assert not [path for path in members if path.startswith("data") or "/datasets/" in path]
-    assert not [path for path, member in members.items() if member.size > 2**20]
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a checkout, so nothing tells what git ignores")
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    known = set(subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
-    assert members.keys() - known == {"PKG-INFO"}
-    # All that is needed to test what was unpacked.
-    assert {path for path in known if path.startswith(("src/", "tests/", "docs/", "benchmarks/", "examples/"))} <= (
-        members.keys()
-    )
+    # hatchling adds .gitignore, by which it leaves out what git does.
+    beside = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml"}
+    assert members.keys() == {f"src/{path}" for path in package_files()} | beside | {".gitignore", "PKG-INFO"}
+    check_metadata(metadata, sdist)
+    unpacked = build("wheel", tmp_path / "wheel", tmp_path / sdist.name.removesuffix(".tar.gz"))
+    assert read_wheel(unpacked) == read_wheel(build("wheel", tmp_path / "checkout"))
 
 
-def check_metadata(text):
-    """Check what registries refuse: fields that are not valid, and a description that they cannot show."""
+def check_metadata(text, file):
+    """Check that the metadata are the project's, and by twine what registries refuse."""
     metadata = Metadata.from_email(text, validate=True)
     assert metadata.name == "labelrace"
     assert str(metadata.version) == labelrace.__version__
-    assert metadata.description_content_type == "text/markdown"
-    assert metadata.description.startswith("# ")
-    assert metadata.summary
     assert metadata.license_expression == PROJECT["project"]["license"]
     assert metadata.license_files == PROJECT["project"]["license-files"]
+    pytest.importorskip("twine")
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", file], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr

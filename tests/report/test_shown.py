@@ -10,8 +10,10 @@ import pickle
 import pytest
 from helpers.shown import Shown
 
+from labelrace.evaluation import read_run, run
 from labelrace.report import document, print_report, summarize
 from labelrace.report.run_report import report_document
+from labelrace.streams.synthetic import SyntheticStream
 
 HOSTILE = "</b><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>"
 
@@ -66,3 +68,19 @@ def test_a_summary_is_still_a_dict(race, capsys):
     assert pickle.loads(pickle.dumps(summary)) == copy.deepcopy(summary) == plain
     print_report(plain)
     assert summary["headline"].split(",")[0] in capsys.readouterr().out
+
+
+def test_the_results_of_a_run_show_their_report_and_unpack_into_two(tmp_path):
+    stream = SyntheticStream(n_rows=300, n_features=5, n_labels=4, seed=0)
+    results = run(stream, ["majority", "negative"], out=tmp_path, batch_size=100, jobs=1)
+    manifest, records = results
+    assert results == (manifest, records) == read_run(tmp_path)
+    assert isinstance(manifest, dict)
+    assert isinstance(records, list)
+    found, summary = shown(results), summarize(manifest, records)
+    assert summary["verdict"] in found.texts
+    assert "img" in found.tags
+    said = " ".join(repr(results).split())
+    assert said.startswith(summary["verdict"])
+    assert summary["headline"] in said
+    assert pickle.loads(pickle.dumps(results)) == results

@@ -95,18 +95,44 @@ def test_all_tests_run_on_the_oldest_and_the_newest(monkeypatch, capsys):
     assert capsys.readouterr().out == "only\n"
 
 
-@pytest.mark.parametrize("between", [[], ["3.77"]])
-def test_the_gate_tries_those_between_or_itself(monkeypatch, capsys, between):
-    tried = []
-    found = {version: f"python{version}" for version in ("3.76", *between, "3.78")}
+@pytest.fixture
+def tried(monkeypatch):
+    """Return what the wheel is tried on, as all of that works but Python 3.77."""
+    calls = []
     monkeypatch.setattr(gate, "supported_versions", lambda: ["3.76", "3.77", "3.78", "3.79"])
-    monkeypatch.setattr(gate, "find_pythons", lambda versions: found)
     monkeypatch.setattr(gate, "build_wheel", lambda folder: folder / "a.whl")
-    monkeypatch.setattr(gate, "smoke", lambda python, *rest: tried.append(str(python)) or python != "python3.77")
-    assert gate.main([]) == len(between)
-    assert tried == ([f"python{version}" for version in between] or [sys.executable])
-    absent = "3.79" if between else "3.77, 3.79"
+    monkeypatch.setattr(
+        gate, "smoke", lambda python, *rest: calls.append((str(python), *rest)) or python != "python3.77"
+    )
+    return calls
+
+
+@pytest.mark.parametrize("versions", [[], ["3.76", "3.78"], ["3.76", "3.77", "3.78"]], ids=len)
+def test_the_gate_tries_every_python_or_itself(monkeypatch, capsys, tried, versions):
+    # In whichever order they are found.
+    found = {version: f"python{version}" for version in reversed(versions)}
+    monkeypatch.setattr(gate, "find_pythons", lambda supported: found)
+    assert gate.main([]) == ("3.77" in versions)
+    assert sorted(one[0] for one in tried) == ([f"python{version}" for version in versions] or [sys.executable])
+    absent = ", ".join(version for version in gate.supported_versions() if version not in versions)
     assert f"Not found, so the wheel is not tried on them: Python {absent}.\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_found", [False, True])
+def test_the_gate_tries_the_lowest_versions_on_the_oldest(monkeypatch, capsys, tried, is_found):
+    versions = ["3.76"] * is_found + ["3.77"]
+    monkeypatch.setattr(gate, "find_pythons", lambda supported: {version: f"python{version}" for version in versions})
+    assert gate.main(["--lowest"]) == 0
+    assert [one[0] for one in tried] == ["python3.76"] * is_found
+    assert all(
+        str(wheel).endswith("a.whl[serve,plots,excel]") and lowest.name == "lowest.txt" for _, wheel, lowest, _ in tried
+    )
+    assert ("Not found, so the lowest versions are not tried: Python 3.76.\n" in capsys.readouterr().out) != is_found
+
+
+def test_the_gate_runs_both():
+    lines = (documents.ROOT / ".ci" / "run").read_text().splitlines()
+    assert lines[-2:] == ["make smoke", "make lowest"]
 
 
 def test_constraints_are_the_locked_versions(tmp_path):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 from helpers.shown import Shown
+from sklearn.exceptions import NotFittedError
 
 import labelrace
+from labelrace.evaluation.tagging import measure_tagger
+from labelrace.report import document
+from labelrace.tables.read import as_table
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -70,3 +74,50 @@ def test_tags_that_were_never_tested_and_many_tags():
 def test_an_encoder_that_has_no_name(encoder):
     tagger = labelrace.Tagger("tags", text="body", encoders={"body": encoder}, random_state=0).partial_fit(rows(120))
     assert shown(tagger).facts()["rows"] == "120"
+
+
+def reported(report):
+    found = Shown(report._repr_html_())
+    found.check_harmless()
+    return found
+
+
+def test_the_report_of_what_was_learned():
+    tagger = labelrace.Tagger("tags", text="body", random_state=0)
+    with pytest.raises(NotFittedError):
+        tagger.report()
+    tagger.prequential_fit(rows(400))
+    found = reported(tagger.report())
+    assert found.facts()["rows"] == "400"
+    assert found.facts()["body"] == "text"
+    start = found.rows.index(["Tag", "Rows", "F1 ↑", "Precision ↑", "Recall ↑"]) + 1
+    assert found.rows[start : start + 3] == [
+        [tag, str(one.rows), *(f"{value:.2f}" for value in (one.f1(), one.precision(), one.recall()))]
+        for tag, one in sorted(tagger.tags_.items(), key=lambda pair: (-pair[1].rows, pair[0]))
+    ]
+    assert found.tags.count("img") == 1
+    text = repr(tagger.report())
+    assert text.startswith(
+        "400 rows and 3 tags were learned. Before it learned them, it predicted rows with example F1"
+    )
+    assert "Columns of the table." in text
+
+
+def test_the_report_of_few_rows_and_many_tags(monkeypatch):
+    monkeypatch.setattr(document, "can_draw", lambda: False)
+    many = [{"body": f"word{i} {more}", "tags": [f"tag {i}"]} for i in range(60) for more in "ab"]
+    found = reported(labelrace.Tagger("tags", text="body", random_state=0).partial_fit(many).report())
+    assert ["tag 0", "2", "–", "–", "–"] in found.rows
+    assert sum(len(row) == 5 for row in found.rows) == 51
+    assert any(text.startswith("The 50 most frequent tags. ") for text in found.texts)
+    assert "img" not in found.tags
+
+
+def test_the_report_of_a_test(tmp_path):
+    tagger = labelrace.Tagger("tags", text="body", random_state=0).partial_fit(rows(300))
+    before, held_out = tagger.n_rows_, rows(330)[300:]
+    found = reported(tagger.report(held_out))
+    measures = measure_tagger(tagger, [as_table(held_out)]).measures()
+    assert found.facts()["Micro F1"] == f"{measures['micro_f1']:.3f}"
+    assert tagger.n_rows_ == before
+    assert repr(tagger.report(held_out)).startswith("30 rows of the table, tagged by the tagger.")

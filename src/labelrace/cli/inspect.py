@@ -96,6 +96,7 @@ def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json:
     from labelrace.base.fitted_attributes import model_facts
     from labelrace.base.state_file import load
     from labelrace.delayed import DelayedLabels
+    from labelrace.report.tagger_report import precisions_of
     from labelrace.tables import Tagger
     from labelrace.tables.tagger_facts import tagger_facts
 
@@ -104,7 +105,7 @@ def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json:
     model = getattr(loaded, "model_", loaded)
     facts = model_facts(model) | {"bytes": model_file.stat().st_size}
     if isinstance(loaded, Tagger):
-        facts |= tagger_facts(loaded) | {"precision_curve": _curve(loaded)}
+        facts |= tagger_facts(loaded) | {"precision_curve": [one._asdict() for one in precisions_of(loaded)]}
     if as_json:
         typer.echo(json.dumps(facts))
         return
@@ -133,20 +134,3 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         values = ", ".join(f"{counts[name]:.2f}" for name in ("f1", "precision", "recall"))
         lines.append(f"  {tag}: {counts['rows']}, " + (values if counts["tested"] else "-"))
     return lines
-
-
-def _curve(tagger: Tagger) -> list[dict[str, float | None]]:
-    """Return the share of recent rows that get tags at each target precision."""
-    from labelrace.evaluation.tagging import PRECISIONS
-    from labelrace.tables.suggestions import least_confidence
-
-    curve, suggestions = tagger.precision_curve_, tagger.state.suggestions
-    if not curve.n_suggestions.any():
-        return []
-    found = []
-    for precision in PRECISIONS:
-        least = least_confidence(suggestions, precision)
-        reached = curve.confidence >= least
-        handled = float(curve.handled[reached.argmax()]) if reached.any() else 0.0
-        found.append({"precision": precision, "least_confidence": least if reached.any() else None, "handled": handled})
-    return found

@@ -11,7 +11,8 @@ def list_models() -> None:
 
     [dim]Example:[/dim] labelrace models
     """
-    from labelrace.base.registry import GROUPS, describe_model, is_online, model_group, model_names
+    from labelrace.base.registry import describe_model, is_online, model_group, model_names
+    from labelrace.base.registry_entries import GROUPS
 
     names, console = model_names(), Console()
     width = max(map(len, names))

@@ -10,7 +10,7 @@ from typing import Any
 
 from labelrace.distributed.cluster import connect
 from labelrace.evaluation import run
-from labelrace.evaluation.records import Record
+from labelrace.evaluation.records import Record, Results
 from labelrace.evaluation.workers import Task, records_of
 
 
@@ -23,7 +23,7 @@ def evaluate(
     workers: int | None = None,
     scheduler: str | None = None,
     **settings: Any,
-) -> dict[str, tuple[dict[str, Any], list[Record]]]:
+) -> dict[str, Results]:
     """Evaluate models on datasets, several times each, on a cluster.
 
     Parameters

@@ -6,7 +6,7 @@ from labelrace.evaluation.experiment import ModelSpec, as_specs, open_source, ru
 from labelrace.evaluation.holdout import holdout
 from labelrace.evaluation.prequential import prequential
 from labelrace.evaluation.ranks import Friedman, critical_difference, friedman, rank
-from labelrace.evaluation.records import FORMAT, read_run
+from labelrace.evaluation.records import FORMAT, Results, read_run
 from labelrace.evaluation.workers import Progress
 from labelrace.measures import is_loss
 
@@ -16,6 +16,7 @@ __all__ = [
     "Friedman",
     "ModelSpec",
     "Progress",
+    "Results",
     "as_reliability",
     "as_specs",
     "averages",

@@ -23,10 +23,11 @@ from sklearn.base import clone
 
 from labelrace import __version__
 from labelrace.base import parameters
+from labelrace.base.progress import progress_bar
 from labelrace.base.registry import make_model
 from labelrace.evaluation.checkpoint import MANY_LABELS
 from labelrace.evaluation.protocol import check_options
-from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
+from labelrace.evaluation.records import FORMAT, Record, Results, open_folder, read_run
 from labelrace.evaluation.workers import Progress, Task, changed_options, default_jobs, perform, progress_of
 from labelrace.measures import PAPER_MEASURES, default_zero_division, measure_names
 from labelrace.measures.inputs import are_label_sets
@@ -322,10 +323,11 @@ def run(
     resume: bool = False,
     skip_repeats: bool = False,
     calibration: bool = False,
+    progress: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
     performer: Callable[[list[Task]], Generator[Record, None, None]] | None = None,
     **options: Any,
-) -> tuple[dict[str, Any], list[Record]]:
+) -> Results:
     """Evaluate models on a source, several times each, and record everything in a folder.
 
     Parameters
@@ -369,6 +371,8 @@ def run(
         Whether to ask the models for probabilities too, those that give any, and to record how far these can be
         trusted: a record of kind "calibration" with the sums of a `labelrace.measures.calibration.Reliability`. The
         times are those without. Prequential only.
+    progress : bool, default=False
+        Whether to show how far the run is, in a terminal or a notebook.
     on_progress : callable, default=None
         Called with a `Progress` when a pair of model and run starts, after each batch, and when it is done or fails.
     performer : callable, default=None
@@ -380,7 +384,8 @@ def run(
     -------
     manifest : dict
     records : list of dict
-        As `read_run` gives them. A model that fails, for whatever reason, has a record that says so; the others go on.
+        As `read_run` gives them: the pair shows itself as the report of the run. A model that fails, for whatever
+        reason, has a record that says so; the others go on.
 
     Raises
     ------
@@ -445,12 +450,17 @@ def run(
     with open_folder(out, manifest, resume=resume) as folder:
         tasks = [task for task in pairs if (task.model.label, task.run) not in folder.done]
         performed = perform(tasks, jobs or default_jobs()) if performer is None else performer(tasks)
-        with closing(performed) as records:
-            for record, progress in progress_of(records, description["rows"], len(tasks)):
+        with closing(performed) as records, progress_bar(progress, len(tasks)) as show:
+            active = dict[tuple[str, int], float]()
+            for record, so_far in progress_of(records, description["rows"], len(tasks)):
                 if record["kind"] != "started":
                     folder.append(record)
-                if on_progress is not None and record["kind"] not in ("labels", "calibration"):
-                    on_progress(progress)
+                if record["kind"] in ("labels", "calibration"):
+                    continue
+                if on_progress is not None:
+                    on_progress(so_far)
+                active[so_far.model, so_far.run] = so_far.share
+                show(sum(active.values()), f"{so_far.model}, run {so_far.run + 1}: {so_far.rows} rows")
     return read_run(out)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.base.files import write_atomic
+from labelrace.base.registry import make_report
 from labelrace.exceptions import DataFormatError
 
 if sys.platform != "win32":
@@ -44,7 +45,20 @@ class RunFolder(NamedTuple):
     done: frozenset[tuple[str, int]]
 
 
-def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Record]]:
+class Results(NamedTuple):
+    """A manifest, and the records: what was run, and what came out. They show themselves as their report."""
+
+    manifest: dict[str, Any]
+    records: list[Record]
+
+    def __repr__(self) -> str:
+        return repr(make_report("run", *self))
+
+    def _repr_html_(self) -> str:
+        return str(make_report("run", *self)._repr_html_())
+
+
+def read_run(folder: str | os.PathLike[str]) -> Results:
     """Read a run folder, finished or not.
 
     Parameters
@@ -55,7 +69,8 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
     -------
     manifest : dict
     records : list of dict
-        Without a last line that was cut off while it was written, for which there is a warning.
+        Without a last line that was cut off while it was written, for which there is a warning. The pair shows itself,
+        in a notebook or a terminal, as the report of the run.
 
     Raises
     ------
@@ -81,7 +96,7 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
     if is_torn:
         path = Path(folder, _RECORDS)
         warnings.warn(f"{path}: the last line was cut off while it was written, and is left out", stacklevel=2)
-    return manifest, records
+    return Results(manifest, records)
 
 
 @contextmanager

@@ -277,6 +277,13 @@ class Progress:
     finished: int = 0
     total: int = 0
 
+    @property
+    def share(self) -> float:
+        """Share of this pair of model and run that is done, as far as the number of rows is known."""
+        if self.kind in _LAST:
+            return 1.0
+        return min(self.rows / self.total_rows, 1.0) if self.total_rows else 0.0
+
 
 def progress_of(records: Iterable[Record], total_rows: int | None, total: int) -> Iterator[tuple[Record, Progress]]:
     """Yield each record with the progress that it makes."""

@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 
 from labelrace.base import parameters, registry
 from labelrace.base.feature_kinds import KindsLike
+from labelrace.base.registry_entries import LEARNERS
 from labelrace.base.sparse import dense
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray
@@ -133,7 +134,7 @@ def as_bank(learner: Any, task: Task | None = None, random_state: Any = None) ->
     """
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
     if isinstance(learner, str):
-        parameters.check_choice("learner", learner, ("auto", *registry.LEARNERS))
+        parameters.check_choice("learner", learner, ("auto", *LEARNERS))
         if learner == "auto":
             learner = "sgd" if task == "regression" else "naive_bayes"
         kind, settings = registry.learner_class(learner), _SETTINGS.get(learner, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from labelrace.report.tables import Table, as_csv, escape_markdown, latex_table,
 from labelrace.report.text import plural
 
 _FIGURES = ("png", "svg", "pdf")
+# Columns of a document as text.
+_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,11 @@ class Document:
     def tables(self) -> Iterator[Table]:
         """Yield the tables for terminal, Markdown and LaTeX."""
         return (table for section in self.sections if not section.page_only for table in section.tables)
+
+    def __repr__(self) -> str:
+        printed = io.StringIO()
+        print_document(self, Console(file=printed, width=_WIDTH, force_jupyter=False))
+        return printed.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: the tables, and the charts if matplotlib is installed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,11 @@ def report_document(summary: Summary) -> Document:
         notes=summary["notes"],
         complete=summary["complete"],
     )
+
+
+def run_document(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Document:
+    """Return the report of what `labelrace.evaluation.run` returned."""
+    return report_document(summarize(manifest, records))
 
 
 def _results_table(summary: Summary) -> Table:

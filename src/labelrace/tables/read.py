@@ -425,6 +425,13 @@ def table_batches(X: Any, size: int, reading: Reading | str | None = None) -> It
         yield table.slice(start, start + size)
 
 
+def count_rows(X: Any) -> int | None:
+    """Return how many rows a table has; None if it has to be read to tell."""
+    if isinstance(X, Table):
+        return X.n_rows
+    return None if isinstance(X, (str, Path, Mapping)) or not hasattr(X, "__len__") else len(X)
+
+
 def one_row(row: Any) -> Table:
     """Turn a single row, a dict or a pandas Series, into a table."""
     if isinstance(row, Mapping):

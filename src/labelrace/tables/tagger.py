@@ -18,15 +18,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from labelrace.base import events, frames, model_file, parameters
+from labelrace.base.progress import progress_bar
 from labelrace.base.registry import make_model
 from labelrace.base.threads import one_at_a_time
-from labelrace.exceptions import MergeError
-from labelrace.tables import known_rows, merge, tagger_file, trial
+from labelrace.tables import known_rows, tagger_file, trial
 from labelrace.tables.features import ColumnParameters, Rows, TableFeatures
 from labelrace.tables.known import Known, Ranked, Suggestion, Wanted
 from labelrace.tables.learning import Lesson, learn
 from labelrace.tables.pending import TableRows
-from labelrace.tables.read import Table, one_row, table_batches
+from labelrace.tables.read import Table, count_rows, one_row, table_batches
 from labelrace.tables.state import UNTAGGED, TaggerState, TagSets
 from labelrace.tables.tag_details import read_details
 from labelrace.tables.tag_doubts import fold, say_doubts
@@ -208,13 +208,15 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         after._known = replace(known, state=known.state.add_tested(true, predicted))
         return after
 
-    def prequential_fit(self, X: Any, y: Any = None) -> list[set[str]]:
+    def prequential_fit(self, X: Any, y: Any = None, *, progress: bool = False) -> list[set[str]]:
         """Predict the rows of a table, batch by batch, each before it is learned; `quality_` is the quality so far.
 
         Parameters
         ----------
         X, y
             As for `fit`.
+        progress : bool, default=False
+            Whether to show how many rows have been learned, in a terminal or a notebook.
 
         Returns
         -------
@@ -222,8 +224,10 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
             The predictions; empty sets for the rows of the first batch, or for the first 100 of them.
         """
         predicted = list[set[str]]()
-        for batch in self.tagged_batches(X, y):
-            predicted += one_at_a_time(self._writers, self._learn, *batch, True)
+        with progress_bar(progress, count_rows(X)) as show:
+            for batch in self.tagged_batches(X, y):
+                predicted += one_at_a_time(self._writers, self._learn, *batch, True)
+                show(len(predicted), f"{len(predicted):,} rows")
         return predicted
 
     def tagged_batches(
@@ -474,69 +478,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         """Whether one tag is predicted for each row."""
         return self.is_fitted and self._known.is_single(self._wanted)
 
-    # --- Merging ------------------------------------------------------------------------------------------------------
-
-    def merge(self, other: Tagger) -> Self:
-        """Add what another tagger has learned from other rows; words and tags are matched by name.
-
-        Merging is as exact as that of the model (see `model_`). Each tagger has weighted words by its own rows, so the
-        result is close to a tagger that learned all rows.
-
-        Parameters
-        ----------
-        other : Tagger
-            It is not changed; its rows count as the later ones.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        MergeError
-            If the taggers cannot be merged, with the reason.
-
-        Examples
-        --------
-        >>> from labelrace.streams.demo import demo_tickets
-        >>> tickets = demo_tickets(2000)
-        >>> one = Tagger("tags", id="ticket", random_state=0).partial_fit(tickets[:1000])
-        >>> other = Tagger("tags", id="ticket", random_state=0).partial_fit(tickets[1000:])
-        >>> "calendar" in one.tags_, "calendar" in one.merge(other).tags_
-        (False, True)
-        """
-        if not isinstance(other, Tagger):
-            raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
-        given: dict[str, Any] = {"fold_tags": self.fold_tags, "separator": self.separator}
-        return self._exchange(lambda known: merge.merge(known, other._checked_known(), **given))
-
-    def emptied(self) -> Self:
-        """Return a copy that knows the columns, words and tags of this one, and has learned nothing.
-
-        Replicas of a tagger that go on from such a copy, each with rows of its own, are merged with the tagger and with
-        one another; then no row counts twice.
-
-        Returns
-        -------
-        Tagger
-
-        Raises
-        ------
-        MergeError
-            If the model cannot be merged, with the reason.
-
-        Examples
-        --------
-        >>> from labelrace.streams.demo import demo_tickets
-        >>> rows = demo_tickets(1500)
-        >>> start = Tagger("tags", random_state=0).partial_fit(rows[:500])
-        >>> replica = start.emptied().partial_fit(rows[500:1000])
-        >>> start.partial_fit(rows[1000:]).merge(replica).n_rows_
-        1500
-        """
-        copied = copy.copy(self)
-        copied._known = merge.emptied(self._checked_known())
-        return copied
+    # --- Parts of it, for merging and the service ---------------------------------------------------------------------
 
     def as_rows(self, table: Table, tags: TagSets) -> tuple[TaggerState, SparseMatrix, list[int], list[set[str]]]:
         """Turn a batch into rows for the model, without learning them.

@@ -1,7 +1,8 @@
-"""The fitted attributes of a tagger, and the methods that change its tags."""
+"""The fitted attributes of a tagger, the methods that change its tags, and how taggers are merged."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -9,7 +10,10 @@ from typing import Any, Self
 from sklearn.exceptions import NotFittedError
 
 from labelrace.base.fitted_attributes import Displayed
+from labelrace.base.registry import make_report
 from labelrace.base.threads import Writable, one_at_a_time
+from labelrace.exceptions import MergeError
+from labelrace.tables import merge
 from labelrace.tables.column_kinds import Column
 from labelrace.tables.known import Known
 from labelrace.tables.state import TagCounts, TaggerState
@@ -78,6 +82,23 @@ class TaggerAttributes(Displayed, Writable):
     def model_(self) -> Any:
         """The model inside."""
         return self._checked_known().model
+
+    def report(self, X: Any = None) -> Any:
+        """Return a report that a notebook shows as tables and charts, and a terminal as text.
+
+        Parameters
+        ----------
+        X : table or path, default=None
+            A table with tags to test the tagger on, as ``labelrace test`` does; nothing is learned. By default the
+            report is of what the tagger has learned: columns, tags with their F1, and the precision to ask for.
+
+        Returns
+        -------
+        Document
+            Its ``_repr_html_`` is what notebooks show.
+        """
+        self._checked_known()
+        return make_report("tagger", self) if X is None else make_report("test", self, X)
 
     def _html(self) -> str:
         from labelrace.tables.tagger_facts import tagger_html  # here, as only notebooks need it
@@ -165,3 +186,69 @@ class TaggerAttributes(Displayed, Writable):
 
         one_at_a_time(self._writers, assign)
         return self
+
+    # --- Merging ------------------------------------------------------------------------------------------------------
+
+    def merge(self, other: TaggerAttributes) -> Self:
+        """Add what another tagger has learned from other rows; words and tags are matched by name.
+
+        Merging is as exact as that of the model (see `model_`). Each tagger has weighted words by its own rows, so the
+        result is close to a tagger that learned all rows.
+
+        Parameters
+        ----------
+        other : Tagger
+            It is not changed; its rows count as the later ones.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MergeError
+            If the taggers cannot be merged, with the reason.
+
+        Examples
+        --------
+        >>> import labelrace
+        >>> from labelrace.streams.demo import demo_tickets
+        >>> tickets = demo_tickets(2000)
+        >>> one = labelrace.Tagger("tags", id="ticket", random_state=0).partial_fit(tickets[:1000])
+        >>> other = labelrace.Tagger("tags", id="ticket", random_state=0).partial_fit(tickets[1000:])
+        >>> "calendar" in one.tags_, "calendar" in one.merge(other).tags_
+        (False, True)
+        """
+        if not isinstance(other, TaggerAttributes):
+            raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
+        given: dict[str, Any] = {"fold_tags": self.fold_tags, "separator": self.separator}
+        return self._exchange(lambda known: merge.merge(known, other._checked_known(), **given))
+
+    def emptied(self) -> Self:
+        """Return a copy that knows the columns, words and tags of this one, and has learned nothing.
+
+        Replicas of a tagger that go on from such a copy, each with rows of its own, are merged with the tagger and with
+        one another; then no row counts twice.
+
+        Returns
+        -------
+        Tagger
+
+        Raises
+        ------
+        MergeError
+            If the model cannot be merged, with the reason.
+
+        Examples
+        --------
+        >>> import labelrace
+        >>> from labelrace.streams.demo import demo_tickets
+        >>> rows = demo_tickets(1500)
+        >>> start = labelrace.Tagger("tags", random_state=0).partial_fit(rows[:500])
+        >>> replica = start.emptied().partial_fit(rows[500:1000])
+        >>> start.partial_fit(rows[1000:]).merge(replica).n_rows_
+        1500
+        """
+        copied = copy.copy(self)
+        copied._known = merge.emptied(self._checked_known())
+        return copied
