@@ -25,6 +25,7 @@ from labelrace.tables.tag_doubts import fold_details
 class TaggerAttributes(Displayed, Writable):
     """The fitted attributes, and the names of tags; everything is in the one value ``_known``."""
 
+    separator: str | None
     fold_tags: bool
     _known: Known
 
