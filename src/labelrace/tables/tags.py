@@ -191,7 +191,7 @@ def tagged_dataset(tagger: Any, source: Any, reading: Any = None) -> tuple[Tagge
         known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
-        state, X, _, reused, _ = features.update(state, table)
+        state, X, _, reused, *_ = features.update(state, table)
         words = state.vocabulary.names
         new = [*reused.tolist(), *range(len(word_columns), len(words))]
         word_columns = np.append(word_columns, np.zeros(len(words) - len(word_columns), np.int32))
