@@ -143,7 +143,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
         with serving(folder) as service:
             teach(service, TICKETS[:20])
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-        with pytest.raises(PermissionError, match="cannot be written"):
+        with pytest.raises(PermissionError, match="not writable"):
             open_service(folder)
         with pytest.raises(OSError, match="Read-only"):
             open_service(folder / "new", new=NEW)

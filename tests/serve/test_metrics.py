@@ -102,7 +102,7 @@ def test_the_metrics_are_those_of_the_service(tmp_path):
         'method="GET",path="/v1/rows/{id}",status="404"': 1,
         'method="GET",path="/v1/tags/{tag}",status="404"': 1,
         'method="GET",path="unmatched",status="404"': 1,
-        'method="other",path="unmatched",status="415"': 1,
+        'method="other",path="/v1/status",status="405"': 1,
     }
     assert again["labelrace_requests_total", 'method="GET",path="/metrics",status="200"'] == 1
 

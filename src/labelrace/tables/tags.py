@@ -191,9 +191,10 @@ def tagged_dataset(tagger: Any, source: Any, reading: Any = None) -> tuple[Tagge
         known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
-        state, X, _, reused, *_ = features.update(state, table)
+        update = features.update(state, table)
+        state, X = update.state, update.matrix
         words = state.vocabulary.names
-        new = [*reused.tolist(), *range(len(word_columns), len(words))]
+        new = [*update.reused.tolist(), *range(len(word_columns), len(words))]
         word_columns = np.append(word_columns, np.zeros(len(words) - len(word_columns), np.int32))
         word_columns[new] = np.arange(len(names), len(names) + len(new))
         names += [words[column] for column in new]
