@@ -50,6 +50,14 @@ Vocabulary = Annotated[
     Path | None,
     option(help="A table of tags that rows may get: with the columns tag, synonyms, description and parent."),
 ]
+Confirmed = Annotated[
+    bool,
+    typer.Option(
+        "--confirmed",
+        help="Somebody has looked at all rows of a table that predict has written: learn also those whose tags are "
+        "unchanged.",
+    ),
+]
 ModelFile = Annotated[Path, argument(metavar="MODEL", help="A file written by 'labelrace train'.")]
 TaggerFile = Annotated[Path, argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 Labels = Annotated[

@@ -44,7 +44,11 @@ def predict(
         ),
     ] = None,
     top: Annotated[
-        int | None, options.option(help="Write this many labels, the most likely ones, with their probabilities.")
+        int | None,
+        options.option(
+            help="Write this many labels, the most likely ones, with their probabilities; a tagger writes them beside "
+            "the tags, as top and top_probabilities."
+        ),
     ] = None,
     precision: Annotated[
         float | None,
@@ -175,51 +179,77 @@ def label_rows(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[
 
 def tag_tables(tagger: Tagger, tables: Iterator[Table], *, top: int | None, suffix: str) -> Iterator[Table]:
     """Yield each table as it was read, with tags, their probabilities, and whether a person should look at the row."""
-    from labelrace.tables.write import with_columns, written_names
+    from labelrace.tables.write import as_predicted, with_columns
 
-    probabilities, review = written_names([column.name for column in tagger.columns_])
+    names, as_lists = _written_names(tagger), suffix in (".jsonl", ".parquet")
     for table in tables:
         suggested = tagger.suggest(table)
-        given = [one.tags for one in suggested] if top is None else list(map(dict, tagger.predict_top(table, top)))
-        likely = [[float(f"{probability:.4g}") for probability in tags.values()] for tags in given]
-        columns = _tag_columns(tagger, given, [one.review for one in suggested], suffix)
-        columns[probabilities] = likely if suffix in (".jsonl", ".parquet") else [";".join(map(str, p)) for p in likely]
-        columns[review] = [one.review for one in suggested]
+        review = [one.review for one in suggested]
+        columns, given = _tag_columns(tagger, suggested, as_lists)
+        columns[names.predicted] = [as_predicted(tags) for tags in given]
+        columns[names.probabilities] = _numbers([list(one.tags.values()) for one in suggested], as_lists)
+        columns[names.review] = review
+        if top is not None:
+            likely = tagger.predict_top(table, top)
+            columns[names.top] = _texts(tagger, [[tag for tag, _ in row] for row in likely], as_lists)
+            columns[names.top_probabilities] = _numbers([[p for _, p in row] for row in likely], as_lists)
         yield with_columns(table, columns)
 
 
-def _tag_columns(tagger: Tagger, given: list[Any], review: list[bool], suffix: str) -> dict[str, list[Any]]:
-    """Return tags as the tagger learns them: one column, or columns of 0 and 1, empty where nothing is known."""
-    from labelrace.tables import join_tags
+def _written_names(tagger: Tagger) -> Any:
+    """Return what the columns beside tags are called."""
+    from labelrace.tables.write import written_names
 
+    tags = [tagger.tags] if isinstance(tagger.tags, str) else tagger.tags or ()
+    return written_names([*(column.name for column in tagger.columns_), *tags])
+
+
+def _tag_columns(
+    tagger: Tagger, suggested: list[Any], as_lists: bool
+) -> tuple[dict[str, list[Any]], list[list[str] | None]]:
+    """Return tags as the tagger learns them, and as they are found again; None where the row is left to people.
+
+    They are one column, or columns of 0 and 1, empty where nothing is known.
+    """
+    given = [None if one.review and not one.tags else list(one.tags) for one in suggested]
     if isinstance(tagger.tags, (list, tuple)):
         current = {column: tagger.state.names.current([column]) for column in tagger.tags}
-        return {
-            column: [
-                None if r and not tags else int(not names.isdisjoint(tags))
-                for tags, r in zip(given, review, strict=True)
-            ]
+        truths = {
+            column: [None if tags is None else int(not names.isdisjoint(tags)) for tags in given]
             for column, names in current.items()
         }
-    as_lists = suffix in (".jsonl", ".parquet")
+        return truths, [
+            None if tags is None else [column for column, names in current.items() if not names.isdisjoint(tags)]
+            for tags in given
+        ]
     name = tagger.tags if isinstance(tagger.tags, str) else "tags"
-    return {name: [list(tags) if as_lists else join_tags(tags, tagger.separator_) for tags in given]}
+    return {name: _texts(tagger, [list(one.tags) for one in suggested], as_lists)}, given
+
+
+def _texts(tagger: Tagger, given: list[list[str]], as_lists: bool) -> list[Any]:
+    from labelrace.tables import join_tags
+
+    return given if as_lists else [join_tags(tags, tagger.separator_) for tags in given]
+
+
+def _numbers(probabilities: list[list[float]], as_lists: bool) -> list[Any]:
+    rounded = [[float(f"{probability:.4g}") for probability in row] for row in probabilities]
+    return rounded if as_lists else [";".join(map(str, row)) for row in rounded]
 
 
 def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, bom: bool) -> None:
     """Write tables as they come, and say how many rows got tags."""
-    from labelrace.tables.write import json_writer, table_writer, written_names
+    from labelrace.tables.write import json_writer, table_writer
 
-    n_rows, n_tagged, n_review = 0, 0, 0
-    likely, review = written_names([column.name for column in tagger.columns_])
+    n_rows, n_tagged, n_review, names = 0, 0, 0, _written_names(tagger)
 
     def write_all(write: Any) -> None:
         nonlocal n_rows, n_tagged, n_review
         for table in tables:
             write(table)
             n_rows += table.n_rows
-            n_tagged += sum(map(bool, table.columns[likely]))
-            n_review += sum(table.columns[review])
+            n_tagged += sum(map(bool, table.columns[names.probabilities]))
+            n_review += sum(table.columns[names.review])
 
     if out is None:
         write_all(json_writer(standard_output()))

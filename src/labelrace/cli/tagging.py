@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labelrace.cli.messages import end_early, say, standard_input
+from labelrace.cli.messages import end_early, number_of, say, standard_input
 from labelrace.cli.options import as_folders
 from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.exceptions import DataFormatError
@@ -77,68 +77,35 @@ def read_vocabulary(path: Path | None) -> dict[str, Any] | None:
     return None if path is None else {tag: one._asdict() for tag, one in read_details(str(path)).items()}
 
 
-def train_tagger(tagger: Tagger, model: str, files: list[str], out: Path, batch_size: int, reading: Reading) -> None:
+def train_tagger(
+    tagger: Tagger, model: str, files: list[str], out: Path, batch_size: int, reading: Reading, confirmed: bool
+) -> None:
     """Learn tables with tags, print the kinds of their columns, and save the tagger."""
     before, nothing = snapshot(tagger), "Nothing was learned: the source has no rows with tags."
-    stopped = learn_files(tagger, files, batch_size, reading, nothing)
+    learned = learn_files(tagger, files, batch_size, reading, nothing, confirmed)
+    check_learned(tagger.is_fitted, learned.stopped, f"Nothing was learned. {unchanged_text(learned.n_unchanged)}")
     tagger.save(out)
     message = f"{model} learned {tagger.n_rows_:,} rows with {len(tagger.tags_):,} tags: {out}"
-    report_tagger(tagger, message, stopped, before, len(files))
+    report_tagger(tagger, message, learned, before, len(files))
 
 
-def count_untouched(tagger: Tagger, file: str, batch_size: int, reading: Reading) -> tuple[int, int]:
-    """Count the rows with tags in a file that was predicted, and those that have just what the tagger predicts."""
-    from labelrace.tables.tags import tags_of_table
-    from labelrace.tables.write import probabilities_in
+class Learned(NamedTuple):
+    """How files were learned."""
 
-    n_rows, n_same = 0, 0
-    if file == "-" or tagger.tags is None:
-        return n_rows, n_same
-    reading = reading._replace(on_bad_row=reading.on_bad_row and (lambda _: None))
-    try:
-        for table in tables_of(file, batch_size, reading):
-            written = probabilities_in(table)
-            if written is None:
-                break
-            sets, _ = tags_of_table(table, tagger.tags, tagger.separator or tagger.separator_)
-            for tags, probabilities, ranked in zip(sets, written, tagger.rank(table), strict=True):
-                likely = dict(ranked.likely)
-                own = sorted(float(f"{likely.get(tag, -1.0):.4g}") for tag in tags or ())
-                n_rows += bool(tags)
-                n_same += bool(tags) and own == sorted(probabilities)
-    except (ValueError, OSError):
-        n_rows += 1  # a row that cannot be read is an error when it is learned
-    return n_rows, n_same
-
-
-def people_said(tagger: Tagger, files: list[str], batch_size: int, reading: Reading) -> list[str]:
-    """Return the files without those whose tags are all as they were predicted, and say how many rows are so."""
-    kept = []
-    for file in files:
-        n_rows, n_same = count_untouched(tagger, file, batch_size, reading)
-        if n_rows and n_same == n_rows:
-            say(
-                f"Left out {file}: all its tags are as they were predicted, and a tagger learns only what people said. "
-                "Correct some; if somebody has found all of them right, remove the column of probabilities.",
-                err=True,
-            )
-            continue
-        kept.append(file)
-        if n_same:
-            say(f"{n_same:,} of {_rows(n_rows)} of {file} have the tags that were predicted: confirmed by a person.")
-    return kept
+    stopped: BaseException | None = None  # what ended it early
+    n_unchanged: int = 0  # rows that were left out, as they had just the tags that were predicted
 
 
 def learn_files(
-    tagger: Tagger, files: list[str], batch_size: int, reading: Reading, nothing: str
-) -> BaseException | None:
-    """Predict and learn until the end, Ctrl-C or a row that is wrong and not to be skipped; return what stopped it.
+    tagger: Tagger, files: list[str], batch_size: int, reading: Reading, nothing: str, confirmed: bool = False
+) -> Learned:
+    """Predict and learn until the end, Ctrl-C or a row that is wrong and not to be skipped.
 
     If no row has tags, raise an error with the message `nothing`. An error about one of several files names it.
     """
     from labelrace.tables.tagger_facts import quality_text
 
-    is_new, rows, stopped = not tagger.is_fitted, 0, None
+    is_new, rows, stopped, unchanged = not tagger.is_fitted, 0, None, list[int]()
     before = None if is_new else tagger.state
 
     def describe() -> str:
@@ -148,20 +115,27 @@ def learn_files(
             is_new = False
         return quality_text(tagger.quality_) if tagger.is_fitted else ""
 
+    def learn(learner: Tagger, table: Table) -> None:
+        found = list[int]()
+        for batch in learner.tagged_batches(table, confirmed=confirmed, on_unchanged=found.append):
+            learner.learn_batch(*batch, test=True)
+        # To find a row that is refused, copies learn parts of a table.
+        unchanged.extend(found if learner is tagger else ())
+
     for file in files:
         batches = ((table,) for table in tables_of(file, batch_size, reading))
-        fit = type(tagger).prequential_fit
-        learned, stopped = learn_batches(tagger, batches, fit, describe, reading.on_bad_row)
+        learned, stopped = learn_batches(tagger, batches, learn, describe, reading.on_bad_row)
         rows += learned
         if stopped is not None:
             stopped = _of_file(stopped, file) if len(files) > 1 else stopped
             break
     tell_bad_rows(reading.on_bad_row)
-    counted = tagger.state.counted_since(before) if tagger.is_fitted else None
-    check_learned(counted is not None and counted.n_rows + counted.n_known > 0, stopped, nothing)
-    if counted is not None and (skipped := rows - counted.n_rows - counted.n_known):
-        say(f"Skipped {_rows(skipped)} without tags.")
-    return stopped
+    counted, n_unchanged = tagger.state.counted_since(before) if tagger.is_fitted else None, sum(unchanged)
+    n_seen = n_unchanged + (counted.n_rows + counted.n_known if counted is not None else 0)
+    check_learned(n_seen > 0, stopped, nothing)
+    if skipped := rows - n_seen:
+        say(f"Skipped {number_of(skipped, 'row')} without tags.")
+    return Learned(stopped, n_unchanged)
 
 
 def _of_file(error: BaseException, file: str) -> BaseException:
@@ -171,9 +145,7 @@ def _of_file(error: BaseException, file: str) -> BaseException:
     return DataFormatError(f"{file}: {error}")
 
 
-def report_tagger(
-    tagger: Tagger, message: str, stopped: BaseException | None, before: Snapshot, n_files: int = 1
-) -> None:
+def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapshot, n_files: int = 1) -> None:
     """Print a message, and how well tags were predicted; if the training was stopped, end the command with it.
 
     ``before`` is what was counted before the files were learned: their quality is said apart.
@@ -181,9 +153,9 @@ def report_tagger(
     from labelrace.tables.tagger_facts import quality_text
 
     counted = tagger.state.counted_since(before.state)
-    known = _say_known(counted)
-    if stopped is not None:
-        end_early(stopped, " ".join([message, *known]))
+    known = _say_known(counted, learned.n_unchanged)
+    if learned.stopped is not None:
+        end_early(learned.stopped, " ".join([message, *known]))
     for line in (message, *known, *_drifts(before, snapshot(tagger))):
         say(line)
     quality = quality_text(counted.quality())
@@ -191,9 +163,9 @@ def report_tagger(
         if before.state is None:
             say("No row was tested, as all were learned in one batch: a smaller --batch-size tests most of them.")
         return
-    of_files = f"{quality} ({_rows(counted.n_tested)})"
+    of_files = f"{quality} ({number_of(counted.n_tested, 'row')})"
     if before.state is not None and before.state.n_tested:
-        whole = f"{quality_text(tagger.quality_)} ({_rows(tagger.state.n_tested)})"
+        whole = f"{quality_text(tagger.quality_)} ({number_of(tagger.state.n_tested, 'row')})"
         of_files = f"{'This file' if n_files == 1 else 'These files'}: {of_files}; since the beginning: {whole}"
     say(f"Prequential quality (each row was predicted before it was learned): {of_files}.")
     tested = [(tag, counts) for tag, counts in counted.counts.items() if counts.tested >= _MIN_TESTED]
@@ -205,15 +177,32 @@ def report_tagger(
         say(f"Not predicted well: {_tag_list(others[::-1][:_MAX_LISTED])}.")
 
 
-def _say_known(counted: TaggerState) -> list[str]:
-    """Return sentences on the rows that had been learned before."""
-    known, corrected = counted.n_known, counted.n_corrections
-    lines = [f"{_rows(known)} {_were(known)} known, with the same tags, and skipped."] if known else []
+def _say_known(counted: TaggerState, n_unchanged: int) -> list[str]:
+    """Return sentences on the rows that had been learned before, or that had just the tags predicted for them."""
+    known, corrected, lines = counted.n_known, counted.n_corrections, list[str]()
+    if known and n_unchanged:
+        lines = [
+            f"{number_of(known + n_unchanged, 'row')} were skipped: {known:,} {_were(known)} known, with the same "
+            f"tags, and {n_unchanged:,} had their predicted tags unchanged; --confirmed learns them."
+        ]
+    elif known:
+        lines = [f"{number_of(known, 'row')} {_were(known)} known, with the same tags, and skipped."]
+    elif n_unchanged:
+        lines = [unchanged_text(n_unchanged)]
     if corrected:
         lines.append(
-            f"{_rows(corrected)} {_were(corrected)} known with other tags: learned as corrections, not tested."
+            f"{number_of(corrected, 'row')} {_were(corrected)} known with other tags: learned as corrections, "
+            "not tested."
         )
     return lines
+
+
+def unchanged_text(n_rows: int) -> str:
+    """Return a sentence on rows whose tags nobody has changed."""
+    return (
+        f"{number_of(n_rows, 'row')} had {'its' if n_rows == 1 else 'their'} predicted tags unchanged and "
+        f"{_were(n_rows)} skipped; --confirmed learns {'it' if n_rows == 1 else 'them'}."
+    )
 
 
 def _drifts(before: Snapshot, after: Snapshot) -> list[str]:
@@ -223,10 +212,6 @@ def _drifts(before: Snapshot, after: Snapshot) -> list[str]:
     if after.n_alarms > before.n_alarms:
         return ["Maybe a drift: errors grew by more than chance, but it is not confirmed yet that rows have changed."]
     return []
-
-
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"
 
 
 def _were(n: int) -> str:

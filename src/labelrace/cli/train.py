@@ -30,6 +30,7 @@ def train(
     scheduler: options.Scheduler = None,
     vocabulary: options.Vocabulary = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists, without asking.")] = False,
+    confirmed: options.Confirmed = False,
     table: options.TagOptions | None = None,
 ) -> None:
     """Train a model on a data file, or on tables with tags, and save it.
@@ -60,13 +61,14 @@ def train(
         beforehand = tagging.read_vocabulary(vocabulary)
         tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed, vocabulary=beforehand)
         if not where:
-            tagging.train_tagger(tagger, model, options.matching_files(sources), out, batch_size, table.reading)
+            files = options.matching_files(sources)
+            tagging.train_tagger(tagger, model, files, out, batch_size, table.reading, confirmed)
         elif any(table.reading) or "-" in sources:
             raise ValueError("--workers and --scheduler are for files: leave out options for reading, and '-'.")
         else:
             train_on_workers(tagger, model, source, out, where, batch_size=batch_size)
-    elif vocabulary is not None:
-        raise ValueError("--vocabulary needs --tags: it is for tables with tags.")
+    elif vocabulary is not None or confirmed:
+        raise ValueError("--vocabulary and --confirmed need --tags: they are for tables with tags.")
     elif where:
         shared = make_model(model, **{"random_state": seed, **chosen})
         settings = {"batch_size": batch_size, "labels": options.as_labels(labels)}
@@ -123,13 +125,15 @@ def update(
     fold_tags: Annotated[
         bool, typer.Option("--fold-tags", help="From now on, tags that differ by case or spaces only are one tag.")
     ] = False,
+    confirmed: options.Confirmed = False,
     embed: options.Embed = None,
     vocabulary: options.Vocabulary = None,
     reading: Any = None,
 ) -> None:
     """Continue the training of a tagger with further rows, and replace its file.
 
-    Rows that were learned before with the same tags are skipped; with other tags they are corrections.
+    Rows that were learned before with the same tags are skipped; with other tags they are corrections. Of a file that
+    predict has written, the rows are learned whose tags somebody has changed.
 
     [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
@@ -138,16 +142,17 @@ def update(
     tagger = tagging.load_tagger(tagger_file, embed)
     usual = tagger.separator
     tagger.set_params(separator=separator or usual, fold_tags=fold_tags or tagger.fold_tags)
-    files = tagging.people_said(tagger, files, batch_size, reading)
-    if not files:
-        return
     if vocabulary is not None:
         tagger.add_labels(str(vocabulary))
     before = tagging.snapshot(tagger)
     nothing = f"Nothing was learned: no row of {', '.join(files)} has tags, and {tagger_file} is as it was."
-    stopped = tagging.learn_files(tagger, files, batch_size, reading, nothing)
+    learned = tagging.learn_files(tagger, files, batch_size, reading, nothing, confirmed)
     tagger.set_params(separator=usual)
+    if learned.n_unchanged and tagger.state is before.state and vocabulary is None:
+        check_learned(learned.stopped is None, learned.stopped, nothing)
+        say(f"{tagging.unchanged_text(learned.n_unchanged)} {tagger_file} is as it was.", err=True)
+        return
     tagger.save(target)
     more = tagger.n_rows_ - before.n_rows
     counts = f"{more:,} more row{'s' * (more != 1)}, {tagger.n_rows_:,} in all, with {len(tagger.tags_):,} tags"
-    tagging.report_tagger(tagger, f"Learned {counts}: {target}", stopped, before, len(files))
+    tagging.report_tagger(tagger, f"Learned {counts}: {target}", learned, before, len(files))

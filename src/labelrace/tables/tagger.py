@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from inspect import signature
 from typing import Any, Literal, Self, overload
@@ -116,7 +117,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, confirmed: bool = False) -> Self:
         """Learn a table, and forget everything learned before.
 
         Parameters
@@ -124,6 +125,9 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         X : table or path
         y : list of sets, lists or texts, or data frame of 0 and 1, default=None
             The tags of each row, if they are not a column of the table.
+        confirmed : bool, default=False
+            Whether people have looked at all rows of a table that the command ``predict`` has written. By default rows
+            that still have the tags predicted for them are skipped.
 
         Returns
         -------
@@ -133,7 +137,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         fresh.__dict__.pop("_known", None)
 
         def change() -> None:
-            fresh.partial_fit(X, y)
+            fresh.partial_fit(X, y, confirmed=confirmed)
             if not fresh.is_fitted:
                 raise ValueError(
                     "X must have rows with tags, got none: learn tables that may have none by partial_fit."
@@ -143,15 +147,15 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         one_at_a_time(self._writers, change)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, *, confirmed: bool = False) -> Self:
         """Learn a further table; see `fit`."""
-        for batch in self.tagged_batches(X, y):
+        for batch in self.tagged_batches(X, y, confirmed=confirmed):
             self.learn_batch(*batch)
         return self
 
-    def learn_batch(self, table: Table, tags: TagSets, separator: str | None) -> None:
-        """Learn one of `tagged_batches`, completely or not at all."""
-        one_at_a_time(self._writers, self._learn, table, tags, separator)
+    def learn_batch(self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False) -> list[set[str]]:
+        """Learn one of `tagged_batches`, completely or not at all; return what was predicted before, if asked to."""
+        return one_at_a_time(self._writers, self._learn, table, tags, separator, test)
 
     def after_batch(
         self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False
@@ -174,13 +178,13 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         after._known = replace(known, state=known.state.add_tested(true, predicted))
         return after
 
-    def prequential_fit(self, X: Any, y: Any = None) -> list[set[str]]:
+    def prequential_fit(self, X: Any, y: Any = None, *, confirmed: bool = False) -> list[set[str]]:
         """Predict the rows of a table, batch by batch, each before it is learned; `quality_` is the quality so far.
 
         Parameters
         ----------
-        X, y
-            As for `fit`.
+        X, y, confirmed
+            As for `fit`. Rows of a table that was predicted before are learned, but test nothing.
 
         Returns
         -------
@@ -188,25 +192,46 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
             The predictions; empty sets for the rows of the first batch, or for the first 100 of them.
         """
         predicted = list[set[str]]()
-        for batch in self.tagged_batches(X, y):
-            predicted += one_at_a_time(self._writers, self._learn, *batch, True)
+        for batch in self.tagged_batches(X, y, confirmed=confirmed):
+            predicted += self.learn_batch(*batch, test=True)
         return predicted
 
     def tagged_batches(
-        self, X: Any, y: Any = None, *, reading: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        reading: Any = None,
+        confirmed: bool = False,
+        on_unchanged: Callable[[int], object] | None = None,
     ) -> Iterator[tuple[Table, TagSets, str | None]]:
-        """Yield the batches of a table without its tags, the tags, and their separator."""
+        """Yield the batches of a table without its tags, the tags, and their separator.
+
+        Rows with just the tags that were predicted are left out, see `fit`; ``on_unchanged`` gets their number in each
+        batch. By default there is one warning of them.
+        """
         parameters.check_choice("untagged", self.untagged, UNTAGGED)
         for name in ("fold_tags", "skip_known", "encoders_only"):
             parameters.check_flag(name, getattr(self, name))
+        parameters.check_flag("confirmed", confirmed)
         if not isinstance(self.separator, str | None) or self.separator == "":
             raise ValueError(f"separator must be a text, or None to detect it, got {self.separator!r}.")
         if y is None and self.tags is not None and not self.tags:
             raise ValueError(f"tags must be the name of a column, or a list of columns, got {self.tags!r}.")
         parameters.check_whole("batch_size", self.batch_size, 1)
         separator = self.separator or (self._known.state.separator if self.is_fitted else None)
-        for table, tags, found in tagged_batches(X, y, self.tags, separator, self.batch_size, reading):
+        unchanged = list[int]()
+        settings: Any = {"confirmed": confirmed, "on_unchanged": on_unchanged or unchanged.append}
+        for table, tags, found in tagged_batches(X, y, self.tags, separator, self.batch_size, reading, **settings):
             yield table, fold(tags, self.state if self.is_fitted else None) if self.fold_tags else tags, found
+        if unchanged:
+            rows = "1 row" if sum(unchanged) == 1 else f"{sum(unchanged):,} rows"
+            warnings.warn(
+                f"Left out {rows} with just the tags that were predicted: a tagger learns only what people said. If "
+                "somebody has looked at all rows, give confirmed=True.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if asked to, predict it first."""
