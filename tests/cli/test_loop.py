@@ -402,3 +402,38 @@ def test_rows_that_were_learned_are_no_test_of_quality(command):
     assert "10 rows of these had been learned" in command("compare", "t.labelrace", "t.labelrace", "mixed.csv").err
     write("later.csv", tickets(30, seed=5))
     assert command("test", "t.labelrace", "later.csv").err == ""
+
+
+def test_no_tag_applies_is_said_and_learned(works):
+    rows = [{"nr": row["nr"], "body": row["body"], "tags": row["tags"]} for row in tickets(300)]
+    nothing = [{"nr": f"N-{i}", "body": f"holiday greetings season {i}", "tags": ""} for i in range(200)]
+    mixed = [row for pair in zip(rows, nothing, strict=False) for row in pair]
+    columns = [{**row, **{tag: int(tag in row["tags"]) for tag in TOPICS}} for row in mixed]
+    write("old.csv", untagged(columns))
+    works("train", "old.csv", "--tags", "oven,toaster,bill", "-o", "t.labelrace")
+    bodies = ["oven hot door", "holiday greetings season", "asdf"]
+    write("new.csv", [{"nr": f"T-{i}", "body": body} for i, body in enumerate(bodies, 7)])
+    works("predict", "t.labelrace", "new.csv", "-o", "out.csv")
+    known, none, strange = out = read("out.csv")
+    assert [known[tag] for tag in TOPICS] == ["1", "0", "0"]
+    assert ([none[tag] for tag in TOPICS], none["review"], none["predicted"]) == (["0", "0", "0"], "false", "[]")
+    assert ([strange[tag] for tag in TOPICS], strange["review"], strange["predicted"]) == (["", "", ""], "true", "")
+    strange |= dict.fromkeys(TOPICS, "0")
+    known["oven"] = "0"
+    said = works("update", "t.labelrace", write("edited.csv", out))
+    assert "Learned 2 more rows" in said
+    assert "1 row had its predicted tags unchanged and was skipped; --confirmed learns it." in said
+    works("predict", "t.labelrace", "new.csv", "-o", "out.csv", "--min-probability", 1)
+    assert [row["review"] for row in read("out.csv")] == ["true", "false", "false"]
+
+
+def test_the_example_f1_of_nothing_is_1_everywhere(works):
+    rows = [row | {"tags": ""} if number % 2 else row for number, row in enumerate(tickets(300))]
+    settings = ("--untagged", "none", "--separator", ";", "--drop", "code,by,cost")
+    given = works("train", write("old.csv", rows), "--tags", "tags", *settings, "-o", "t.labelrace")
+    nothing = write("nothing.csv", [{"nr": "X", "body": "asdf", "tags": ""}])
+    told = works("test", "t.labelrace", nothing)
+    assert json.loads(works("test", "t.labelrace", nothing, "--json"))["example_f1"] == 1
+    convention = "The example F1 of a row without tags for which none is predicted is 1."
+    for text in (given, told, works("update", "t.labelrace", write("more.csv", tickets(50, seed=4)))):
+        assert convention in " ".join(text.split())

@@ -150,6 +150,7 @@ def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapsh
 
     ``before`` is what was counted before the files were learned: their quality is said apart.
     """
+    from labelrace.tables.state import F1_OF_NOTHING
     from labelrace.tables.tagger_facts import quality_text
 
     counted = tagger.state.counted_since(before.state)
@@ -175,6 +176,7 @@ def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapsh
         say(f"Predicted well: {_tag_list(good[:_MAX_LISTED])}.")
     if others := best_first[len(good) :]:
         say(f"Not predicted well: {_tag_list(others[::-1][:_MAX_LISTED])}.")
+    say(F1_OF_NOTHING)
 
 
 def _say_known(counted: TaggerState, n_unchanged: int) -> list[str]:

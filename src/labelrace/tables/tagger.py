@@ -339,7 +339,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         -------
         list of Suggestion, or data frame
             Each with ``tags``, a dict from tag to probability, most likely first, and ``review``: true where no tag is
-            sure enough, or nothing in the row has been seen before.
+            sure enough, or nothing in the row has been seen before. Where rows were learned to which no tag applies
+            (``untagged="none"``, or columns of 0 and 1), a row without tags may be one of these.
         """
         known = self._checked_known()
         suggested = [one for rows in self._rows(known, X) for one in known.suggest(rows, self._wanted)]
@@ -433,7 +434,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         parameters.check_number("min_probability", self.min_probability, 0.0, 1.0)
         if self.single not in (True, False, "auto"):
             raise ValueError(f'single must be True, False or "auto", got {self.single!r}.')
-        return Wanted(self.precision, self.min_probability, self.single)
+        may_be_none = self.untagged == "none" or isinstance(self.tags, (list, tuple))
+        return Wanted(self.precision, self.min_probability, self.single, may_be_none)
 
     @property
     def predicts_one_tag(self) -> bool:
