@@ -437,3 +437,20 @@ def test_the_example_f1_of_nothing_is_1_everywhere(works):
     convention = "The example F1 of a row without tags for which none is predicted is 1."
     for text in (given, told, works("update", "t.labelrace", write("more.csv", tickets(50, seed=4)))):
         assert convention in " ".join(text.split())
+
+
+@pytest.mark.usefixtures("trained")
+def test_a_training_that_fails_does_not_replace_a_good_tagger(works, command):
+    with open("t.labelrace", "rb") as file:
+        before = file.read()
+    write("bad.csv", tickets(60))
+    with open("bad.csv", "a") as file:
+        file.write("T-5,too,few\n")
+    ended = command("train", "bad.csv", "--tags", "tags", "-o", "t.labelrace", "--force")
+    assert ended.status == 1
+    assert "The first 60 rows were learned and saved to t.labelrace.partial. t.labelrace is as it was." in ended.err
+    with open("t.labelrace", "rb") as file:
+        assert file.read() == before
+    assert labelrace.load("t.labelrace.partial").n_rows_ == 60
+    works("train", write("good.csv", tickets(60)), "--tags", "tags", "-o", "t.labelrace", "--force")
+    assert labelrace.load("t.labelrace").n_rows_ == 60

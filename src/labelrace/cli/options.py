@@ -284,6 +284,13 @@ def check_replaces(out: Path, force: bool) -> None:
         raise ValueError(f"{out} is as it was: name another file, or use 'labelrace update' to go on with it.")
 
 
+def place_of(out: Path) -> tuple[Path, list[str]]:
+    """Return where a training that was stopped early is saved, as it replaces no file, and a sentence on that."""
+    if not out.exists() or not out.stat().st_size:
+        return out, []
+    return out.with_name(f"{out.name}.partial"), [f"{out} is as it was."]
+
+
 def matching_files(sources: list[str]) -> list[str]:
     """Return sources with patterns replaced by the files that they match, in order; others stay as they are."""
     files = list[str]()

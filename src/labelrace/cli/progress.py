@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
@@ -98,7 +98,9 @@ def learn_batches(
                 while n_left := _n_rows(rest):
                     learned, refused = _learn_accepted(learner, rest, learn)
                     rows += learned
-                    bar.update(task, completed=rows, description=describe())
+                    # Who no longer reads what is printed does not end the learning.
+                    with suppress(OSError):
+                        bar.update(task, completed=rows, description=describe())
                     if refused is None:
                         break
                     error = DataFormatError(f"Row {rows + n_skipped + 1}: {refused}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelrace.cli.messages import end_early, number_of, say, standard_input
-from labelrace.cli.options import as_folders
+from labelrace.cli.options import as_folders, place_of
 from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.exceptions import DataFormatError
 
@@ -84,9 +84,11 @@ def train_tagger(
     before, nothing = snapshot(tagger), "Nothing was learned: the source has no rows with tags."
     learned = learn_files(tagger, files, batch_size, reading, nothing, confirmed)
     check_learned(tagger.is_fitted, learned.stopped, f"Nothing was learned. {unchanged_text(learned.n_unchanged)}")
-    tagger.save(out)
-    message = f"{model} learned {tagger.n_rows_:,} rows with {len(tagger.tags_):,} tags: {out}"
-    report_tagger(tagger, message, learned, before, len(files))
+    target, kept = (out, []) if learned.stopped is None else place_of(out)
+    tagger.save(target)
+    check_ended(tagger, learned, before, target, *kept)
+    counts = f"{number_of(tagger.n_rows_, 'row')} with {number_of(len(tagger.tags_), 'tag')}"
+    report_tagger(tagger, f"{model} learned {counts}: {out}", learned, before, len(files))
 
 
 class Learned(NamedTuple):
@@ -94,6 +96,14 @@ class Learned(NamedTuple):
 
     stopped: BaseException | None = None  # what ended it early
     n_unchanged: int = 0  # rows that were left out, as they had just the tags that were predicted
+    n_untagged: int = 0  # rows that were left out, as they had no tags
+    on_bad_row: Any = None  # knows which rows could not be read or learned
+
+    def tell_skipped(self) -> None:
+        """Print which rows were left out: when what was learned is saved, as nobody may be there to read it."""
+        tell_bad_rows(self.on_bad_row)
+        if self.n_untagged:
+            say(f"Skipped {number_of(self.n_untagged, 'row')} without tags.")
 
 
 def learn_files(
@@ -111,8 +121,8 @@ def learn_files(
     def describe() -> str:
         nonlocal is_new
         if is_new and tagger.is_fitted:
-            _say_columns(tagger)
             is_new = False
+            _say_columns(tagger)
         return quality_text(tagger.quality_) if tagger.is_fitted else ""
 
     def learn(learner: Tagger, table: Table) -> None:
@@ -129,13 +139,12 @@ def learn_files(
         if stopped is not None:
             stopped = _of_file(stopped, file) if len(files) > 1 else stopped
             break
-    tell_bad_rows(reading.on_bad_row)
     counted, n_unchanged = tagger.state.counted_since(before) if tagger.is_fitted else None, sum(unchanged)
     n_seen = n_unchanged + (counted.n_rows + counted.n_known if counted is not None else 0)
+    if not n_seen:
+        tell_bad_rows(reading.on_bad_row)
     check_learned(n_seen > 0, stopped, nothing)
-    if skipped := rows - n_seen:
-        say(f"Skipped {number_of(skipped, 'row')} without tags.")
-    return Learned(stopped, n_unchanged)
+    return Learned(stopped, n_unchanged, rows - n_seen, reading.on_bad_row)
 
 
 def _of_file(error: BaseException, file: str) -> BaseException:
@@ -145,8 +154,17 @@ def _of_file(error: BaseException, file: str) -> BaseException:
     return DataFormatError(f"{file}: {error}")
 
 
+def check_ended(tagger: Tagger, learned: Learned, before: Snapshot, saved: Path, *more: str) -> None:
+    """If the training was stopped, end the command with what stopped it, and with what was learned and saved."""
+    learned.tell_skipped()
+    if learned.stopped is not None:
+        counted = tagger.state.counted_since(before.state)
+        known = _say_known(counted, learned.n_unchanged)
+        end_early(learned.stopped, counted.n_rows, saved, *more, *known)
+
+
 def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapshot, n_files: int = 1) -> None:
-    """Print a message, and how well tags were predicted; if the training was stopped, end the command with it.
+    """Print a message, and how well tags were predicted.
 
     ``before`` is what was counted before the files were learned: their quality is said apart.
     """
@@ -155,8 +173,6 @@ def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapsh
 
     counted = tagger.state.counted_since(before.state)
     known = _say_known(counted, learned.n_unchanged)
-    if learned.stopped is not None:
-        end_early(learned.stopped, " ".join([message, *known]))
     for line in (message, *known, *_drifts(before, snapshot(tagger))):
         say(line)
     quality = quality_text(counted.quality())

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from labelrace.cli import options, tagging
-from labelrace.cli.messages import end_early, say
+from labelrace.cli.messages import end_early, number_of, say
 from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.cli.workers import Workers, train_on_workers
 
@@ -68,7 +68,7 @@ def train(
         else:
             train_on_workers(tagger, model, source, out, where, batch_size=batch_size)
     elif vocabulary is not None or confirmed:
-        raise ValueError("--vocabulary and --confirmed need --tags: they are for tables with tags.")
+        raise ValueError(f"--{'confirmed' if confirmed else 'vocabulary'} needs --tags: it is for tables with tags.")
     elif where:
         shared = make_model(model, **{"random_state": seed, **chosen})
         settings = {"batch_size": batch_size, "labels": options.as_labels(labels)}
@@ -104,11 +104,11 @@ def _train_model(
         model.fit(data.X, data.Y)
     # Codes of nominal values come from the file; another file must be read with the same codes.
     model.source_ = source_of(stream_features(stream))
-    model.save(out)
-    message = f"{name} learned {rows:,} rows with {len(stream.label_names):,} labels: {out}"
+    target, kept = (out, []) if stopped is None else options.place_of(out)
+    model.save(target)
     if stopped is not None:
-        end_early(stopped, message)
-    say(message)
+        end_early(stopped, rows, target, *kept)
+    say(f"{name} learned {number_of(rows, 'row')} with {number_of(len(stream.label_names), 'label')}: {out}")
 
 
 @options.takes_reading
@@ -149,10 +149,12 @@ def update(
     learned = tagging.learn_files(tagger, files, batch_size, reading, nothing, confirmed)
     tagger.set_params(separator=usual)
     if learned.n_unchanged and tagger.state is before.state and vocabulary is None:
+        learned.tell_skipped()
         check_learned(learned.stopped is None, learned.stopped, nothing)
         say(f"{tagging.unchanged_text(learned.n_unchanged)} {tagger_file} is as it was.", err=True)
         return
     tagger.save(target)
     more = tagger.n_rows_ - before.n_rows
-    counts = f"{more:,} more row{'s' * (more != 1)}, {tagger.n_rows_:,} in all, with {len(tagger.tags_):,} tags"
+    tagging.check_ended(tagger, learned, before, target)
+    counts = f"{number_of(more, 'more row')}, {tagger.n_rows_:,} in all, with {number_of(len(tagger.tags_), 'tag')}"
     tagging.report_tagger(tagger, f"Learned {counts}: {target}", learned, before, len(files))

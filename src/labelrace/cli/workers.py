@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelrace.cli.messages import Interrupted, say
+from labelrace.cli.options import place_of
 
 
 class Workers(NamedTuple):
@@ -39,13 +40,15 @@ def train_on_workers(
     except KeyboardInterrupt:
         if not model.is_fitted:
             raise Interrupted("Nothing was merged yet, and no file was written.") from None
-        model.save(out)
-        raise Interrupted(" ".join(_summary(name, steps[-1], out))) from None
+        target, kept = place_of(out)
+        model.save(target)
+        raise Interrupted(" ".join([*_summary(name, steps[-1], target), *kept])) from None
     except DistributedError as error:
         if not model.is_fitted:
             raise
-        model.save(out)
-        raise DistributedError(f"{error} It was saved: {out}") from None
+        target, kept = place_of(out)
+        model.save(target)
+        raise DistributedError(" ".join([f"{error} It was saved: {target}.", *kept])) from None
     model.save(out)
     for line in _summary(name, steps[-1], out):
         say(line)

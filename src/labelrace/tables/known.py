@@ -152,8 +152,8 @@ class Known:
     def _chosen(self, rows: Rows, wanted: Wanted) -> tuple[Candidates, FloatArray, BoolArray, BoolArray]:
         """Return candidates, their probabilities, which of them are suggested, and for which rows none means nothing.
 
-        That no tag is chosen for a row means that none applies only if that was learned, the row is known, and it is not
-        a limit that has left none.
+        That no tag is chosen for a row means that none applies only if that was learned, the row is known, and it is
+        not a limit that has left none.
         """
         if self.is_single(wanted):
             found, likely = self._candidates(rows)
