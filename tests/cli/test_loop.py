@@ -454,3 +454,24 @@ def test_a_training_that_fails_does_not_replace_a_good_tagger(works, command):
     assert labelrace.load("t.labelrace.partial").n_rows_ == 60
     works("train", write("good.csv", tickets(60)), "--tags", "tags", "-o", "t.labelrace", "--force")
     assert labelrace.load("t.labelrace").n_rows_ == 60
+
+
+@pytest.mark.usefixtures("trained")
+def test_options_for_reading_are_followed_or_refused(works, refuses, model_file, files):
+    new = write("new.csv", untagged(tickets(3)))
+    for options, named in (
+        (("--skip-bad-rows",), "--skip-bad-rows"),
+        (("--encoding", "cp1252", "--delimiter", ";"), "--delimiter and --encoding"),
+        (("--sheet", "May"), "--sheet"),
+    ):
+        assert f"got {named}: leave" in refuses("predict", "t.labelrace", new, "--workers", 2, *options)
+        assert f"{named} must be for a tagger" in refuses("predict", model_file, files(".csv"), *options)
+        said = refuses("train", "old.csv", "--tags", "tags", "-o", "u.labelrace", "--workers", 2, *options)
+        assert f"got {named}: leave" in said
+    for delimiter in (";;", "", '"', "\n"):
+        assert "--delimiter must be one character" in refuses("predict", "t.labelrace", new, "--delimiter", delimiter)
+        assert "--delimiter must be one character" in refuses("update", "t.labelrace", "-", "--delimiter", delimiter)
+    with open("new.tsv", "w") as file:
+        file.write("nr\tcode\tby\tcost\tbody\nT-7\t7\tx\t5\tmy oven door\n")
+    for delimiter in ("tab", "\\t", "\t"):
+        assert json.loads(works("predict", "t.labelrace", "new.tsv", "--delimiter", delimiter))["nr"] == "T-7"

@@ -225,3 +225,13 @@ def test_a_json_file_of_one_object_or_a_list_is_a_table(trained, works, refuses)
     with open("lines.json", "w") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     assert "on each line is called .jsonl" in refuses("predict", "t.labelrace", "lines.json")
+
+
+def test_it_is_said_where_rows_cannot_be_told_apart(works, trained):
+    rows = [
+        {"size": number % 9, "hue": "red" if number % 2 else "blue", "tags": "a;b" if number % 3 else "c"}
+        for number in range(200)
+    ]
+    said = "No column tells rows apart, neither an identifier nor texts: a row that is learned again counts again."
+    assert said in works("train", write("sizes.csv", rows), "--tags", "tags", "-o", "s.labelrace")
+    assert said not in trained

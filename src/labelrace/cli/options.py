@@ -99,6 +99,8 @@ Scheduler = Annotated[
     str | None, option(help="Address of a Dask scheduler, tcp://host:port: work on its cluster instead.")
 ]
 
+# Ways to write what no shell has a key for.
+_TABS = {"tab": "\t", "\\t": "\t"}
 _READING = {
     "delimiter": Annotated[
         str | None, option(help="What separates the cells of a CSV file; by default the header shows it.")
@@ -118,7 +120,19 @@ def reading_of(delimiter: str | None, encoding: str | None, sheet: str | None, s
     from labelrace.cli.bad_rows import BadRows
     from labelrace.streams.table_sources import Reading
 
+    delimiter = _TABS.get(delimiter or "", delimiter)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ValueError(f"--delimiter must be one character, such as ';', or 'tab', got {delimiter!r}: correct it.")
+    for name, text in (("encoding", encoding), ("sheet", sheet)):
+        if text == "":
+            raise ValueError(f"--{name} must be a name, got '': leave it out to have it found.")
     return Reading(delimiter, encoding, sheet, BadRows() if skip_bad_rows else None)
+
+
+def given_of(reading: Reading) -> list[str]:
+    """Return the options by which it was said how files are to be read."""
+    named = zip(_READING, reading, strict=True)
+    return [f"--{name.replace('_', '-')}" for name, value in named if value is not None]
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
@@ -223,7 +237,9 @@ def _tag_options(
 ) -> TagOptions | None:
     reading = delimiter, encoding, sheet, skip_bad_rows
     if not tags:
-        if any([*columns.values(), separator, untagged, embed, fold_tags, single is not None, *reading]):
+        flags = fold_tags or None, skip_bad_rows or None
+        given = [*columns.values(), separator, untagged, embed, single, delimiter, encoding, sheet, *flags]
+        if any(one is not None for one in given):
             *others, last = (f"--{name.replace('_', '-')}" for name in _TAG_OPTIONS if name != "tags")
             raise ValueError(f"{', '.join(others)} and {last} need --tags.")
         return None

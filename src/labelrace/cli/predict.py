@@ -21,6 +21,7 @@ from labelrace.cli.tagging import tables_of, tell_bad_rows
 from labelrace.cli.workers import Workers, predict_on_workers
 
 if TYPE_CHECKING:
+    from labelrace.streams.table_sources import Reading
     from labelrace.tables import Tagger
     from labelrace.tables.read import Table
 
@@ -98,33 +99,71 @@ def predict(
         options.check_out(out, model_file, source, labels)
     found, given = load(model_file, embed=options.as_folders(embed)), options.as_labels(labels)
     model: Any = found.model if isinstance(found, DelayedLabels) else found
-    where, settings = Workers(workers, scheduler), {"batch_size": batch_size, "labels": given}
+    where, settings = Workers(workers, scheduler), {"batch_size": batch_size, "labels": given, "top": top}
+    where.check([source], reading)
     if isinstance(model, Tagger):
         _set_wanted(model, precision, min_probability)
-        if where:
-            tables = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
-        else:
-            tables = tag_tables(model, tables_of(source, batch_size, reading), top=top, suffix=suffix)
-        _write_tables(model, tables, out, suffix, bom)
-        tell_bad_rows(reading.on_bad_row)
+        _predict_tags(model, source, out, suffix, bom, where, reading, **settings)
         return
     if precision is not None or min_probability is not None:
         raise ValueError("--precision and --min-probability are for taggers: leave them out, or give --top.")
     if suffix not in (".csv", ".jsonl"):
         raise ValueError(f"--out must end in .csv or .jsonl for a model that is no tagger, got {out}.")
+    # Rows of standard input may have any delimiter; everything else is for tables.
+    if refused := options.given_of(reading._replace(delimiter=None) if source == "-" else reading):
+        raise ValueError(f"{' and '.join(refused)} must be for a tagger, got a model that is none: leave it out.")
+    _predict_labels(model, source, out, suffix, bom, where, reading.delimiter, **settings)
+
+
+def _predict_tags(
+    tagger: Tagger,
+    source: str,
+    out: Path | None,
+    suffix: str,
+    bom: bool,
+    where: Workers,
+    reading: Reading,
+    *,
+    batch_size: int,
+    labels: Any,
+    top: int | None,
+) -> None:
+    """Write a table with the tags of its rows."""
     if where:
-        predicted = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
+        tables = predict_on_workers(tagger, source, where, top=top, suffix=suffix, batch_size=batch_size, labels=labels)
     else:
-        predicted = label_rows(model, _matrices(model, source, given, batch_size, reading.delimiter), top)
+        tables = tag_tables(tagger, tables_of(source, batch_size, reading), top=top, suffix=suffix)
+    _write_tables(tagger, tables, out, suffix, bom)
+    tell_bad_rows(reading.on_bad_row)
+
+
+def _predict_labels(
+    model: Any,
+    source: str,
+    out: Path | None,
+    suffix: str,
+    bom: bool,
+    where: Workers,
+    delimiter: str | None,
+    *,
+    batch_size: int,
+    labels: Any,
+    top: int | None,
+) -> None:
+    """Write the number and the labels of each row."""
+    if where:
+        predicted = predict_on_workers(
+            model, source, where, top=top, suffix=suffix, batch_size=batch_size, labels=labels
+        )
+    else:
+        predicted = label_rows(model, _matrices(model, source, labels, batch_size, delimiter), top)
     if out is None:
         _write(predicted, standard_output(), as_csv=False)
-        tell_bad_rows(reading.on_bad_row)
         return
     with atomic_file(out) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8-sig" if bom else "utf-8", newline="")
         _write(predicted, text, as_csv=suffix == ".csv")
         text.detach()
-    tell_bad_rows(reading.on_bad_row)
 
 
 def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float | None) -> None:

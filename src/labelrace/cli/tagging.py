@@ -244,7 +244,9 @@ def _tag_list(pairs: Iterable[tuple[str, TagCounts]]) -> str:
 
 
 def _say_columns(tagger: Tagger) -> None:
-    """Print the kind of each column."""
+    """Print the kind of each column, and whether rows that come again can be noticed."""
+    from labelrace.tables.known_rows import are_told_apart
+
     tags, what = [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or []), "tags"
     if isinstance(tagger.tags, str) and tagger.separator_ is not None:
         what += f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
@@ -254,3 +256,5 @@ def _say_columns(tagger: Tagger) -> None:
     width = min(max(map(len, [*kinds, *tags])), 40)
     for name, kind in (kinds | dict.fromkeys(tags[:_MAX_LISTED], what)).items():
         say(f"{name:<{width}}  {kind}")
+    if tagger.skip_known and not are_told_apart(tagger.columns_):
+        say("No column tells rows apart, neither an identifier nor texts: a row that is learned again counts again.")

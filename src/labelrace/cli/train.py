@@ -63,9 +63,8 @@ def train(
         if not where:
             files = options.matching_files(sources)
             tagging.train_tagger(tagger, model, files, out, batch_size, table.reading, confirmed)
-        elif any(table.reading) or "-" in sources:
-            raise ValueError("--workers and --scheduler are for files: leave out options for reading, and '-'.")
         else:
+            where.check(sources, table.reading)
             train_on_workers(tagger, model, source, out, where, batch_size=batch_size)
     elif vocabulary is not None or confirmed:
         raise ValueError(f"--{'confirmed' if confirmed else 'vocabulary'} needs --tags: it is for tables with tags.")

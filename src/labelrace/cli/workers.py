@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelrace.cli.messages import Interrupted, say
-from labelrace.cli.options import place_of
+from labelrace.cli.options import given_of, place_of
+
+if TYPE_CHECKING:
+    from labelrace.streams.table_sources import Reading
 
 
 class Workers(NamedTuple):
@@ -19,6 +22,16 @@ class Workers(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.workers is not None or self.scheduler is not None
+
+    def check(self, sources: Iterable[str], reading: Reading) -> None:
+        """Refuse what workers do not read."""
+        if not self:
+            return
+        if "-" in sources:
+            raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
+        if given := given_of(reading):
+            options = " and ".join(given)
+            raise ValueError(f"Workers must find out how to read files, got {options}: leave it out, or --workers.")
 
 
 def train_on_workers(
@@ -73,8 +86,6 @@ def predict_on_workers(
     from labelrace.distributed.predicting import pieces_to_predict, predict_pieces
     from labelrace.tables import Tagger
 
-    if source == "-":
-        raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
     pieces = pieces_to_predict(model, source, **settings)
     first = 0
     with connect(**where._asdict()) as client:
