@@ -475,3 +475,27 @@ def test_options_for_reading_are_followed_or_refused(works, refuses, model_file,
         file.write("nr\tcode\tby\tcost\tbody\nT-7\t7\tx\t5\tmy oven door\n")
     for delimiter in ("tab", "\\t", "\t"):
         assert json.loads(works("predict", "t.labelrace", "new.tsv", "--delimiter", delimiter))["nr"] == "T-7"
+
+
+@pytest.mark.usefixtures("trained")
+def test_no_other_file_is_replaced_without_asking(works, refuses):
+    write("more.csv", tickets(20, seed=1))
+    write("other.labelrace", tickets(2))
+    before = open_bytes("other.labelrace")
+    for words in (
+        ("update", "t.labelrace", "more.csv"),
+        ("tags", "rename", "t.labelrace", "oven", "stove"),
+        ("tags", "merge", "t.labelrace", "oven", "--into", "bill"),
+        ("tags", "drop", "t.labelrace", "oven"),
+        ("tags", "add", "t.labelrace", "lamp"),
+    ):
+        said = refuses(*words, "-o", "other.labelrace")
+        assert said == "other.labelrace exists: name another file, add --force to replace it."
+        assert open_bytes("other.labelrace") == before
+    assert works(*words, "-o", "other.labelrace", "--force") == "Added or described 1 tag; saved to other.labelrace.\n"
+    assert works(*words, "-o", "t.labelrace") == "Added or described 1 tag; saved to t.labelrace.\n"
+
+
+def open_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()

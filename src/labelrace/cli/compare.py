@@ -27,6 +27,7 @@ def compare(
     second_file: Annotated[Path, options.argument(metavar="B", help="Another tagger.")],
     source: Annotated[str, options.argument(metavar="FILE", help="A table with tags.")],
     batch_size: options.BatchSize = 500,
+    embed: options.Embed = None,
     as_json: options.AsJson = False,
     reading: Any = None,
 ) -> None:
@@ -41,7 +42,8 @@ def compare(
     if source == "-":
         raise ValueError("FILE must be a file, as it is read twice, got '-'.")
     one, two = (
-        measure_tagger(load_tagger(path), tables_of(source, batch_size, reading)) for path in (first_file, second_file)
+        measure_tagger(load_tagger(path, embed), tables_of(source, batch_size, reading))
+        for path in (first_file, second_file)
     )
     tell_bad_rows(reading.on_bad_row)
     say_learned(max(one.n_known, two.n_known))

@@ -50,6 +50,7 @@ Vocabulary = Annotated[
     Path | None,
     option(help="A table of tags that rows may get: with the columns tag, synonyms, description and parent."),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists, without asking.")]
 Confirmed = Annotated[
     bool,
     typer.Option(
@@ -290,14 +291,21 @@ def check_out(out: Path, *sources: str | Path | None) -> None:
     check_target(out, *(file for source in sources if source is not None for file in _files_of(str(source))))
 
 
-def check_replaces(out: Path, force: bool) -> None:
-    """Ask before a file is replaced; without a terminal, refuse to."""
+def check_replaces(out: Path, force: bool, instead: str = ", or use 'labelrace update'") -> None:
+    """Ask before a file is replaced; without a terminal, refuse to. ``instead`` says what else may be done."""
     if force or not out.exists() or not out.stat().st_size:
         return
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
-        raise ValueError(f"{out} exists: name another file, add --force to replace it, or use 'labelrace update'.")
+        raise ValueError(f"{out} exists: name another file, add --force to replace it{instead}.")
     if not typer.confirm(f"{out} exists. Replace it?", err=True):
-        raise ValueError(f"{out} is as it was: name another file, or use 'labelrace update' to go on with it.")
+        raise ValueError(f"{out} is as it was: name another file{instead}.")
+
+
+def check_new(out: Path | None, tagger_file: Path, force: bool) -> Path:
+    """Return where a changed tagger is saved: in its own file, or in another, which is not replaced without asking."""
+    if out is not None and not (out.exists() and out.samefile(tagger_file)):
+        check_replaces(out, force, "")
+    return out or tagger_file
 
 
 def place_of(out: Path) -> tuple[Path, list[str]]:

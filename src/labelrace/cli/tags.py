@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from labelrace.cli import options
-from labelrace.cli.messages import say
+from labelrace.cli.messages import number_of, say
 from labelrace.cli.tagging import load_tagger
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ def list_(tagger_file: options.TaggerFile, embed: options.Embed = None, as_json:
         for tag, one in listed.items()
     }
     titles = ["Rows", "Precision", "Recall", *(["Parent"] if any(parents.values()) else [])]
-    caption = (
-        f"{len(listed)} tags. Precision and recall are those of rows that were predicted before they were learned."
-    )
+    caption = f"{number_of(len(listed), 'tag')}. Precision and recall are those of rows that were predicted before they were learned."
     print_table(text_table("tags", caption, titles, rows, "Tag"), Console())
 
 
@@ -85,13 +83,14 @@ def rename(
     old: Annotated[str, options.argument(help="A tag of the tagger.")],
     new: Annotated[str, options.argument(help="Its new name.")],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Rename a tag; the old name in later rows means the new one.
 
     [dim]Example:[/dim] labelrace tags rename tagger.labelrace login access
     """
-    _save(load_tagger(tagger_file, embed).rename_labels({old: new}), tagger_file, out, f"{old} is {new} now")
+    _save(load_tagger(tagger_file, embed).rename_labels({old: new}), tagger_file, out, force, f"Renamed {old} to {new}")
 
 
 @app.command()
@@ -100,6 +99,7 @@ def merge(
     tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
     into: Annotated[str, options.option(help="One of them, another tag, or a new name.")],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Merge tags into one; each of them means this one in later rows.
@@ -107,7 +107,11 @@ def merge(
     [dim]Example:[/dim] labelrace tags merge tagger.labelrace billing returns --into money
     """
     _save(
-        load_tagger(tagger_file, embed).merge_labels(tags, into), tagger_file, out, f"{', '.join(tags)} are {into} now"
+        load_tagger(tagger_file, embed).merge_labels(tags, into),
+        tagger_file,
+        out,
+        force,
+        f"Merged {', '.join(tags)} into {into}",
     )
 
 
@@ -116,13 +120,14 @@ def drop(
     tagger_file: options.TaggerFile,
     tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Retire tags: they are no longer predicted, and ignored in later rows.
 
     [dim]Example:[/dim] labelrace tags drop tagger.labelrace search
     """
-    _save(load_tagger(tagger_file, embed).drop_labels(tags), tagger_file, out, f"{', '.join(tags)}: dropped")
+    _save(load_tagger(tagger_file, embed).drop_labels(tags), tagger_file, out, force, f"Dropped {', '.join(tags)}")
 
 
 @app.command()
@@ -133,6 +138,7 @@ def add(
         options.argument(help="Names; or one table with the columns tag, synonyms, description and parent."),
     ],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Add tags that no row has had yet, or say more of known ones; they are suggested by their names at once.
@@ -150,13 +156,14 @@ def add(
         load_tagger(tagger_file, embed).add_labels(given),
         tagger_file,
         out,
-        f"{len(given)} tag{'s' * (len(given) != 1)} added or described",
+        force,
+        f"Added or described {number_of(len(given), 'tag')}",
     )
 
 
-def _save(tagger: Tagger, tagger_file: Path, out: Path | None, message: str) -> None:
+def _save(tagger: Tagger, tagger_file: Path, out: Path | None, force: bool, message: str) -> None:
     """Save a changed tagger whole, and say what changed."""
-    target = out or tagger_file
+    target = options.check_new(out, tagger_file, force)
     options.check_out(target)
     tagger.save(target)
-    say(f"{message}: {target}")
+    say(f"{message}; saved to {target}.")

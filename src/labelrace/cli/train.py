@@ -29,7 +29,7 @@ def train(
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
     vocabulary: options.Vocabulary = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists, without asking.")] = False,
+    force: options.Force = False,
     confirmed: options.Confirmed = False,
     table: options.TagOptions | None = None,
 ) -> None:
@@ -124,6 +124,7 @@ def update(
     fold_tags: Annotated[
         bool, typer.Option("--fold-tags", help="From now on, tags that differ by case or spaces only are one tag.")
     ] = False,
+    force: options.Force = False,
     confirmed: options.Confirmed = False,
     embed: options.Embed = None,
     vocabulary: options.Vocabulary = None,
@@ -136,7 +137,7 @@ def update(
 
     [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
-    target, files = out or tagger_file, options.matching_files(sources)
+    target, files = options.check_new(out, tagger_file, force), options.matching_files(sources)
     options.check_out(target, *files, vocabulary)
     tagger = tagging.load_tagger(tagger_file, embed)
     usual = tagger.separator

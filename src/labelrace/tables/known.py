@@ -174,8 +174,6 @@ class Known:
 
     def is_single(self, wanted: Wanted) -> bool:
         """Return whether one tag is suggested for each row."""
-        if wanted.precision is not None:
-            return False
         return self._has_one_tag_a_row if wanted.single == "auto" else bool(wanted.single)
 
     @cached_property

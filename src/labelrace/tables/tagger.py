@@ -66,7 +66,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Tags that are less likely are not given.
     single : {"auto", True, False}, default="auto"
         Whether one tag is predicted for each row, the most likely one; by default if all rows had one, of at least 100.
-        Not with `precision`.
+        With `precision` or `min_probability` it is given where it is sure enough.
     fold_tags : bool, default=False
         Whether tags that differ by case, spaces or composition only are one tag, in the spelling learned first.
     vocabulary : dict, list, table or path, default=None
