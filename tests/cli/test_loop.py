@@ -499,3 +499,16 @@ def test_no_other_file_is_replaced_without_asking(works, refuses):
 def open_bytes(path):
     with open(path, "rb") as file:
         return file.read()
+
+
+@pytest.mark.usefixtures("trained")
+@pytest.mark.parametrize(("sign", "name"), [(",", ","), (" | ", "|"), (" ", "space")])
+def test_another_separator_is_noticed_before_anything_is_learned(works, refuses, sign, name):
+    before = open_bytes("t.labelrace")
+    write("more.csv", [{**row, "tags": row["tags"].replace(";", sign)} for row in tickets(30, seed=2)])
+    said = refuses("update", "t.labelrace", "more.csv")
+    assert "The tags must be separated by ';', as those learned before" in said
+    assert f"got '{name}': give --separator '{name}'" in said
+    assert open_bytes("t.labelrace") == before
+    works("update", "t.labelrace", "more.csv", "--separator", name)
+    assert labelrace.load("t.labelrace").tags_.keys() == TOPICS.keys()

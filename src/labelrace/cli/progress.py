@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 
 from labelrace.cli.messages import Interrupted, sentence
-from labelrace.exceptions import DataFormatError, LabelraceError
+from labelrace.exceptions import DataFormatError, LabelraceError, TableError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
@@ -125,6 +125,8 @@ def _learn_accepted(learner: Any, batch: Batch, learn: Learn) -> tuple[int, Exce
     n_rows = _n_rows(batch)
     try:
         learn(learner, *batch)
+    except TableError:
+        raise
     except _REFUSALS as error:
         n_accepted, n_refused = 0, n_rows
         while n_refused - n_accepted > 1:

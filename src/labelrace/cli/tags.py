@@ -73,7 +73,8 @@ def list_(tagger_file: options.TaggerFile, embed: options.Embed = None, as_json:
         for tag, one in listed.items()
     }
     titles = ["Rows", "Precision", "Recall", *(["Parent"] if any(parents.values()) else [])]
-    caption = f"{number_of(len(listed), 'tag')}. Precision and recall are those of rows that were predicted before they were learned."
+    counted = number_of(len(listed), "tag")
+    caption = f"{counted}. Precision and recall are those of rows that were predicted before they were learned."
     print_table(text_table("tags", caption, titles, rows, "Tag"), Console())
 
 

@@ -31,7 +31,7 @@ from labelrace.tables.read import Table, one_row, table_batches
 from labelrace.tables.state import UNTAGGED, TaggerState, TagSets
 from labelrace.tables.tag_doubts import fold, say_doubts
 from labelrace.tables.tagger_attributes import TaggerAttributes
-from labelrace.tables.tags import tagged_batches, without_tags
+from labelrace.tables.tags import check_separator, tagged_batches, without_tags
 from labelrace.typing import Array, SparseMatrix
 
 
@@ -223,6 +223,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         unchanged = list[int]()
         settings: Any = {"confirmed": confirmed, "on_unchanged": on_unchanged or unchanged.append}
         for table, tags, found in tagged_batches(X, y, self.tags, separator, self.batch_size, reading, **settings):
+            if y is None and self.is_fitted and found is not None and found == self.state.separator:
+                check_separator(tags, found, self.state.all_names())
             yield table, fold(tags, self.state if self.is_fitted else None) if self.fold_tags else tags, found
         if unchanged:
             rows = "1 row" if sum(unchanged) == 1 else f"{sum(unchanged):,} rows"

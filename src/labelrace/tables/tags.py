@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,19 @@ import scipy.sparse
 
 from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import stacked
-from labelrace.exceptions import DataFormatError
+from labelrace.exceptions import DataFormatError, TableError
 from labelrace.streams import Dataset
 from labelrace.tables.cells import Cells, as_lists, as_name, as_numbers, is_missing
-from labelrace.tables.column_kinds import find_separator
+from labelrace.tables.column_kinds import SEPARATORS, find_separator
 from labelrace.tables.features import TableFeatures
 from labelrace.tables.read import Table, as_table, table_batches
 from labelrace.tables.state import TagNames, TagSets
 from labelrace.tables.write import predicted_in, without_written
 
 _SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_NAMES = {" ": "space", "\t": "tab", "\n": "line end"}
+# Rows from which it is not by chance that new tags are made of known ones.
+_FEW = 3
 
 
 def tagged_batches(
@@ -84,6 +87,22 @@ def rows_said(table: Table, tags: TagSets, confirmed: bool) -> tuple[list[int], 
         elif given is not None or now is not None or not waits:
             said.append(row)
     return said, n_unchanged
+
+
+def check_separator(tags: TagSets, separator: str, known: Collection[str]) -> None:
+    """Refuse tags that are others when they are split at another sign: most of those that are new are known then."""
+    names = set(known)
+    new = [row for row in tags if row and not row <= names]
+    for other in (*SEPARATORS, " "):
+        parts = ([part.strip() for tag in row for part in tag.split(other)] for row in new)
+        n_found = sum(len(one) > len(row) and set(one) <= names for one, row in zip(parts, new, strict=True))
+        # A new tag may well be two words that are tags.
+        if other != separator and 2 * n_found > len(new) and n_found >= (_FEW if other == " " else 1):
+            found, learned = (_NAMES.get(sign, sign) for sign in (other, separator))
+            raise TableError(
+                f"The tags must be separated by {learned!r}, as those learned before, got {found!r}: give --separator "
+                f"{found!r}, in Python separator={found!r}."
+            )
 
 
 def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
