@@ -512,3 +512,30 @@ def test_another_separator_is_noticed_before_anything_is_learned(works, refuses,
     assert open_bytes("t.labelrace") == before
     works("update", "t.labelrace", "more.csv", "--separator", name)
     assert labelrace.load("t.labelrace").tags_.keys() == TOPICS.keys()
+
+
+def test_a_tagger_with_rows_that_wait_is_tested_updated_and_renamed(works):
+    write("old.csv", tickets(300))
+    tagger = labelrace.Tagger("tags", id="nr", random_state=0).partial_fit("old.csv")
+    delayed = labelrace.DelayedLabels(tagger)
+    delayed.predict(untagged(tickets(3, seed=9)))
+    delayed.save("d.labelrace")
+    write("later.csv", tickets(50, seed=2))
+    assert json.loads(works("test", "d.labelrace", "later.csv", "--json"))["rows"] == 50
+    works("update", "d.labelrace", "later.csv")
+    works("tags", "rename", "d.labelrace", "oven", "stove")
+    found = labelrace.load("d.labelrace")
+    assert (found.n_pending, found.model.n_rows_, set(found.model.tags_)) == (3, 350, {"stove", "toaster", "bill"})
+
+
+def test_what_is_listed_and_said(works, refuses):
+    rows = [{**row, "tags": f"{row['tags']};t{number % 30}"} for number, row in enumerate(tickets(300))]
+    works("train", write("old.csv", rows), "--tags", "tags", "-o", "t.labelrace")
+    assert "  and 13 more, see --all" in works("inspect", "t.labelrace")
+    assert "more, see" not in works("inspect", "t.labelrace", "--all")
+    assert "add --tags COLUMN" in refuses("train", "old.csv", "-o", "x.labelrace")
+    with pytest.raises(ValueError, match="must have rows, with the column 'tags', got none"):
+        labelrace.Tagger("tags").partial_fit([])
+    with open("long.csv", "w") as file:
+        file.write("nr,body,tags\nT-1,a,b,c,d\n")
+    assert "but the header has 3 columns; correct the row. " in refuses("update", "t.labelrace", "long.csv")

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from labelrace.cli import options
-from labelrace.cli.messages import say
+from labelrace.cli.messages import number_of, say
 from labelrace.cli.tagging import load_tagger, tables_of, tell_bad_rows
 from labelrace.cli.test import say_learned
 
@@ -53,7 +53,9 @@ def compare(
         measures = {name: {k: _number(v) for k, v in values._asdict().items()} for name, values in found.items()}
         typer.echo(json.dumps({"rows": len(one.rows), "measures": measures, "tags": tags, "differing_rows": rows}))
         return
-    say(f"{len(one.rows)} rows of {source}, predicted by A, {first_file}, and B, {second_file}; nothing was learned.")
+    say(
+        f"{number_of(len(one.rows), 'row')} of {source}, predicted by A, {first_file}, and B, {second_file}; nothing was learned."
+    )
     lines = {
         measure_label(name): [
             f"{values.first:.3f}",

@@ -15,8 +15,9 @@ import typer
 
 from labelrace.base.files import atomic_file
 from labelrace.base.formulas import escape_formula
+from labelrace.base.table_formats import WRITTEN as FORMATS
 from labelrace.cli import options
-from labelrace.cli.messages import say, standard_input, standard_output
+from labelrace.cli.messages import number_of, say, standard_input, standard_output
 from labelrace.cli.tagging import tables_of, tell_bad_rows
 from labelrace.cli.workers import Workers, predict_on_workers
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 # The rows of a batch as they are written: cells by the names of their columns.
 _Rows: TypeAlias = list[dict[str, Any]]
-# Those of `labelrace.tables.write`, which a help text must not import.
-_FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 
 
 @options.takes_reading
@@ -40,7 +39,7 @@ def predict(
         options.option(
             "--out",
             "-o",
-            help=f"The file to write: {', '.join(_FORMATS)} for a tagger, .csv or .jsonl for other models; by default "
+            help=f"The file to write: {', '.join(FORMATS)} for a tagger, .csv or .jsonl for other models; by default "
             "JSON lines are printed.",
         ),
     ] = None,
@@ -88,8 +87,8 @@ def predict(
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
     suffix = ".jsonl" if out is None else out.suffix.lower()
-    if suffix not in _FORMATS:
-        kinds = f"{', '.join(_FORMATS)} for a tagger, .csv or .jsonl for other models"
+    if suffix not in FORMATS:
+        kinds = f"{', '.join(FORMATS)} for a tagger, .csv or .jsonl for other models"
         raise ValueError(f"--out must end in {kinds}, got {out}.")
     if bom and suffix not in (".csv", ".tsv"):
         raise ValueError(f"--bom is for files that end in .csv or .tsv, got {out or 'none'}.")
@@ -295,7 +294,7 @@ def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suf
     else:
         with atomic_file(out) as file, table_writer(file, suffix, bom) as write:
             write_all(write)
-    say(f"{n_rows} row{'s' * (n_rows != 1)}: {n_tagged} with tags, {n_review} for review.", err=True)
+    say(f"{number_of(n_rows, 'row')}: {n_tagged:,} with tags, {n_review:,} for review.", err=True)
 
 
 def _write(batches: Iterator[_Rows], file: TextIO, *, as_csv: bool) -> None:

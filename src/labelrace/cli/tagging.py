@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Number of tested rows with a tag from which its F1 is reported, and the F1 from which it is predicted well.
 _MIN_TESTED, _GOOD_F1 = 10, 0.5
 _MAX_LISTED = 5
+# Signs between tags that are said by their names.
+_SIGNS = {" ": "spaces", "\t": "tabs", "\n": "line ends"}
 
 
 class Snapshot(NamedTuple):
@@ -43,14 +45,24 @@ def snapshot(tagger: Tagger) -> Snapshot:
 
 
 def load_tagger(path: Path, embed: list[str] | None = None) -> Tagger:
-    """Load a tagger; a model that is not one is refused. ``embed`` are the texts of ``--embed``."""
+    """Load a tagger to ask it; see `load_whole`."""
+    return load_whole(path, embed)[0]
+
+
+def load_whole(path: Path, embed: list[str] | None = None) -> tuple[Tagger, Any]:
+    """Load a tagger, and what is to be saved after it has changed: itself, or what keeps rows for it until tags come.
+
+    A model that is no tagger is refused. ``embed`` are the texts of ``--embed``.
+    """
     from labelrace.base.state_file import load
+    from labelrace.delayed import DelayedLabels
     from labelrace.tables import Tagger
 
     loaded = load(path, embed=as_folders(embed))
-    if not isinstance(loaded, Tagger):
-        raise ValueError(f"{path} must be a tagger, made by 'labelrace train --tags', got {type(loaded).__name__}.")
-    return loaded
+    tagger = loaded.model if isinstance(loaded, DelayedLabels) else loaded
+    if not isinstance(tagger, Tagger):
+        raise ValueError(f"{path} must be a tagger, made by 'labelrace train --tags', got {type(tagger).__name__}.")
+    return tagger, loaded
 
 
 def tables_of(source: str, batch_size: int, reading: Reading) -> Iterator[Table]:
@@ -178,7 +190,9 @@ def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapsh
     quality = quality_text(counted.quality())
     if not quality:
         if before.state is None:
-            say("No row was tested, as all were learned in one batch: a smaller --batch-size tests most of them.")
+            say(
+                "No row was tested: the first 100 rows, or those of one batch, are learned before anything is predicted."
+            )
         return
     of_files = f"{quality} ({number_of(counted.n_tested, 'row')})"
     if before.state is not None and before.state.n_tested:
@@ -249,7 +263,7 @@ def _say_columns(tagger: Tagger) -> None:
 
     tags, what = [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or []), "tags"
     if isinstance(tagger.tags, str) and tagger.separator_ is not None:
-        what += f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
+        what += f", separated by {_SIGNS.get(tagger.separator_, repr(tagger.separator_))}"
     if tagger.predicts_one_tag:
         what += ", one a row"
     kinds = {column.name: str(column) for column in tagger.columns_}

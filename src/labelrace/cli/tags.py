@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from labelrace.base.table_formats import TABLES
 from labelrace.cli import options
 from labelrace.cli.messages import number_of, say
-from labelrace.cli.tagging import load_tagger
-
-if TYPE_CHECKING:
-    from labelrace.tables import Tagger
+from labelrace.cli.tagging import load_tagger, load_whole
 
 
 class _ListByDefault(TyperGroup):
@@ -31,8 +29,6 @@ app = typer.Typer(
     cls=_ListByDefault, no_args_is_help=True, help="List the tags of a tagger; rename, merge, drop and add them."
 )
 
-# Suffixes of tables; a tag is not called so.
-_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".gz", ".zip")
 _Out = Annotated[Path | None, options.option("--out", "-o", help="A new file to save to, instead of replacing TAGGER.")]
 
 
@@ -91,7 +87,9 @@ def rename(
 
     [dim]Example:[/dim] labelrace tags rename tagger.labelrace login access
     """
-    _save(load_tagger(tagger_file, embed).rename_labels({old: new}), tagger_file, out, force, f"Renamed {old} to {new}")
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.rename_labels({old: new})
+    _save(whole, tagger_file, out, force, f"Renamed {old} to {new}")
 
 
 @app.command()
@@ -107,13 +105,9 @@ def merge(
 
     [dim]Example:[/dim] labelrace tags merge tagger.labelrace billing returns --into money
     """
-    _save(
-        load_tagger(tagger_file, embed).merge_labels(tags, into),
-        tagger_file,
-        out,
-        force,
-        f"Merged {', '.join(tags)} into {into}",
-    )
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.merge_labels(tags, into)
+    _save(whole, tagger_file, out, force, f"Merged {', '.join(tags)} into {into}")
 
 
 @app.command()
@@ -128,7 +122,9 @@ def drop(
 
     [dim]Example:[/dim] labelrace tags drop tagger.labelrace search
     """
-    _save(load_tagger(tagger_file, embed).drop_labels(tags), tagger_file, out, force, f"Dropped {', '.join(tags)}")
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.drop_labels(tags)
+    _save(whole, tagger_file, out, force, f"Dropped {', '.join(tags)}")
 
 
 @app.command()
@@ -148,23 +144,19 @@ def add(
     """
     from labelrace.tables.tag_details import read_details
 
-    files = [tag for tag in tags if Path(tag).suffix.lower() in _TABLES]
+    files = [tag for tag in tags if Path(tag).suffix.lower() in TABLES]
     if files and len(tags) > 1:
         raise ValueError(f"TAGS must be names, or one table, got {', '.join(tags)}: add the table by itself.")
     details = read_details(tags[0] if files else tags)
     given = {tag: one._asdict() for tag, one in details.items()}
-    _save(
-        load_tagger(tagger_file, embed).add_labels(given),
-        tagger_file,
-        out,
-        force,
-        f"Added or described {number_of(len(given), 'tag')}",
-    )
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.add_labels(given)
+    _save(whole, tagger_file, out, force, f"Added or described {number_of(len(given), 'tag')}")
 
 
-def _save(tagger: Tagger, tagger_file: Path, out: Path | None, force: bool, message: str) -> None:
+def _save(whole: Any, tagger_file: Path, out: Path | None, force: bool, message: str) -> None:
     """Save a changed tagger whole, and say what changed."""
     target = options.check_new(out, tagger_file, force)
     options.check_out(target)
-    tagger.save(target)
+    whole.save(target)
     say(f"{message}; saved to {target}.")

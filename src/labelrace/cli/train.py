@@ -11,6 +11,7 @@ from labelrace.cli import options, tagging
 from labelrace.cli.messages import end_early, number_of, say
 from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.cli.workers import Workers, train_on_workers
+from labelrace.exceptions import DataFormatError
 
 
 @options.takes_tags
@@ -91,7 +92,15 @@ def _train_model(
 
     if not hasattr(make_model(name, **parameters), "save"):
         raise ValueError(f"--model must be a model that can be saved, got {name}: 'labelrace run' compares any.")
-    stream = open_stream(source, labels)
+    try:
+        stream = open_stream(source, labels)
+    except DataFormatError as error:
+        if "cannot tell which columns are labels" not in str(error):
+            raise
+        raise DataFormatError(
+            f"{source}: cannot tell which columns are labels; add --tags COLUMN for a table with tags, or --labels for "
+            "a data file (see 'labelrace train --help')"
+        ) from None
     model = ModelSpec(name, {"label_names": list(stream.label_names), **parameters}).make(seed, stream.categorical)
     stopped = None
     if is_online(name):
@@ -139,7 +148,7 @@ def update(
     """
     target, files = options.check_new(out, tagger_file, force), options.matching_files(sources)
     options.check_out(target, *files, vocabulary)
-    tagger = tagging.load_tagger(tagger_file, embed)
+    tagger, whole = tagging.load_whole(tagger_file, embed)
     usual = tagger.separator
     tagger.set_params(separator=separator or usual, fold_tags=fold_tags or tagger.fold_tags)
     if vocabulary is not None:
@@ -153,7 +162,7 @@ def update(
         check_learned(learned.stopped is None, learned.stopped, nothing)
         say(f"{tagging.unchanged_text(learned.n_unchanged)} {tagger_file} is as it was.", err=True)
         return
-    tagger.save(target)
+    whole.save(target)
     more = tagger.n_rows_ - before.n_rows
     tagging.check_ended(tagger, learned, before, target)
     counts = f"{number_of(more, 'more row')}, {tagger.n_rows_:,} in all, with {number_of(len(tagger.tags_), 'tag')}"

@@ -117,11 +117,13 @@ def tags_of_table(table: Table, tags: str | Sequence[str], separator: str | None
     """
     names = [tags] if isinstance(tags, str) else list(tags)
     absent = [name for name in names if name not in table.columns]
+    if absent and not table.columns:
+        raise ValueError(f"The table must have rows, with the column {absent[0]!r}, got none: give rows to learn.")
     if absent:
         similar = next((name for name in table.columns if name.strip().lower() == absent[0].strip().lower()), None)
         hint = "" if similar is None else f" Did you mean {similar!r}?"
         if len(table.columns) == 1:
-            hint = " Is it the delimiter of columns that must be given?"
+            hint = " Is it the delimiter of columns, or the sheet of a workbook, that must be given?"
         raise ValueError(
             f"The table must have the column {absent[0]!r}, which is to hold tags, got columns "
             f"{quoted_list(table.columns, 20)}.{hint}"

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from labelrace.base.formulas import escape_formula
+from labelrace.base.table_formats import WRITTEN as FORMATS
 from labelrace.exceptions import DataFormatError
 from labelrace.tables.cells import as_lists, as_text, is_missing, parse_list
 from labelrace.tables.read import Table
@@ -44,7 +45,6 @@ _PREFIXED = Written("predicted_tags", *(f"predicted_{name}" for name in _PLAIN[1
 WRITTEN = frozenset((*_PLAIN, *_PREFIXED))
 """All names that these columns may have."""
 
-FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 _TRUE = frozenset(("true", "1", "yes", "wahr", "vrai", "verdadero", "vero"))
 _FALSE = frozenset(("", "false", "0", "no", "falsch", "faux", "falso"))
 # What separates tags in the column `predicted`, whatever does in that of tags.
