@@ -53,9 +53,8 @@ def compare(
         measures = {name: {k: _number(v) for k, v in values._asdict().items()} for name, values in found.items()}
         typer.echo(json.dumps({"rows": len(one.rows), "measures": measures, "tags": tags, "differing_rows": rows}))
         return
-    say(
-        f"{number_of(len(one.rows), 'row')} of {source}, predicted by A, {first_file}, and B, {second_file}; nothing was learned."
-    )
+    rows_of = f"{number_of(len(one.rows), 'row')} of {source}"
+    say(f"{rows_of}, predicted by A, {first_file}, and B, {second_file}; nothing was learned.")
     lines = {
         measure_label(name): [
             f"{values.first:.3f}",

@@ -190,9 +190,7 @@ def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapsh
     quality = quality_text(counted.quality())
     if not quality:
         if before.state is None:
-            say(
-                "No row was tested: the first 100 rows, or those of one batch, are learned before anything is predicted."
-            )
+            say("No row was tested: the first 100 rows, or all of one batch, are learned before any is predicted.")
         return
     of_files = f"{quality} ({number_of(counted.n_tested, 'row')})"
     if before.state is not None and before.state.n_tested:

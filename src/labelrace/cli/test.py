@@ -55,9 +55,8 @@ def measure(
     if as_json:
         typer.echo(json.dumps(_facts(tested)))
         return
-    say(
-        f"{number_of(len(tested.rows), 'row')} of {source}, predicted and compared with the tags they have; nothing was learned."
-    )
+    rows_of = f"{number_of(len(tested.rows), 'row')} of {source}"
+    say(f"{rows_of}, predicted and compared with the tags they have; nothing was learned.")
     say_learned(tested.n_known)
     for line in measure_lines(tested.measures()):
         say(line)
@@ -73,10 +72,8 @@ def measure(
 def say_learned(n_known: int) -> None:
     """Say that rows were learned before, on which a tagger looks better than it is."""
     if n_known:
-        say(
-            f"Warning: {number_of(n_known, 'row')} of these had been learned: on such rows a tagger is better than on new ones.",
-            err=True,
-        )
+        rows = number_of(n_known, "row")
+        say(f"Warning: {rows} of these had been learned: on such rows a tagger is better than on new ones.", err=True)
 
 
 def measure_lines(measures: dict[str, float]) -> list[str]:
