@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -543,3 +544,21 @@ def test_what_is_listed_and_said(works, refuses):
     with open("long.csv", "w") as file:
         file.write("nr,body,tags\nT-1,a,b,c,d\n")
     assert "but the header has 3 columns; correct the row. " in refuses("update", "t.labelrace", "long.csv")
+
+
+@pytest.mark.usefixtures("trained")
+@pytest.mark.parametrize(
+    ("delimiter", "encoding", "has_mark"),
+    [(";", "utf-8", False), (";", "utf-8-sig", True), (",", "cp1252", True), ("\t", "utf-16", True)],
+)
+def test_csv_is_written_as_it_was_read(command, delimiter, encoding, has_mark):
+    with open("new.csv", "w", newline="", encoding=encoding) as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerows([["nr", "code", "by", "cost", "body"], ["T-7", "1", "Zoë", "5", "oven hot door"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is no UTF-8 with commas
+        assert command("predict", "t.labelrace", "new.csv", "-o", "out.csv").status == 0
+    text = open_bytes("out.csv")
+    assert text.startswith(b"\xef\xbb\xbf") == has_mark
+    header, row = csv.reader(text.decode("utf-8-sig").splitlines(), delimiter=delimiter)
+    assert dict(zip(header, row, strict=True))["by"] == "Zoë"

@@ -22,7 +22,7 @@ from labelrace.cli.tagging import tables_of, tell_bad_rows
 from labelrace.cli.workers import Workers, predict_on_workers
 
 if TYPE_CHECKING:
-    from labelrace.streams.table_sources import Reading
+    from labelrace.streams.table_sources import CsvForm, Reading
     from labelrace.tables import Tagger
     from labelrace.tables.read import Table
 
@@ -128,11 +128,14 @@ def _predict_tags(
     top: int | None,
 ) -> None:
     """Write a table with the tags of its rows."""
+    from labelrace.streams.table_sources import CsvForm, csv_form
+
     if where:
         tables = predict_on_workers(tagger, source, where, top=top, suffix=suffix, batch_size=batch_size, labels=labels)
     else:
         tables = tag_tables(tagger, tables_of(source, batch_size, reading), top=top, suffix=suffix)
-    _write_tables(tagger, tables, out, suffix, bom)
+    form = CsvForm() if source == "-" else csv_form(Path(source), reading)
+    _write_tables(tagger, tables, out, suffix, form._replace(bom=bom or form.bom))
     tell_bad_rows(reading.on_bad_row)
 
 
@@ -275,7 +278,7 @@ def _numbers(probabilities: list[list[float]], as_lists: bool) -> list[Any]:
     return rounded if as_lists else [";".join(map(str, row)) for row in rounded]
 
 
-def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, bom: bool) -> None:
+def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, form: CsvForm) -> None:
     """Write tables as they come, and say how many rows got tags."""
     from labelrace.tables.write import json_writer, table_writer
 
@@ -292,7 +295,7 @@ def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suf
     if out is None:
         write_all(json_writer(standard_output()))
     else:
-        with atomic_file(out) as file, table_writer(file, suffix, bom) as write:
+        with atomic_file(out) as file, table_writer(file, suffix, *reversed(form)) as write:
             write_all(write)
     say(f"{number_of(n_rows, 'row')}: {n_tagged:,} with tags, {n_review:,} for review.", err=True)
 

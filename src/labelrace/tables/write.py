@@ -147,7 +147,7 @@ def _texts(cells: Iterable[Any]) -> list[str]:
 
 
 @contextmanager
-def table_writer(file: BinaryIO, suffix: str, bom: bool = False) -> Iterator[Write]:
+def table_writer(file: BinaryIO, suffix: str, bom: bool = False, delimiter: str = ",") -> Iterator[Write]:
     """Yield a function that writes the next rows of a table to a file, in the format of a suffix.
 
     Parameters
@@ -156,6 +156,8 @@ def table_writer(file: BinaryIO, suffix: str, bom: bool = False) -> Iterator[Wri
     suffix : {".csv", ".tsv", ".jsonl", ".parquet", ".xlsx"}
     bom : bool, default=False
         Whether CSV begins with a byte order mark, by which Excel knows that it is UTF-8.
+    delimiter : str, default=","
+        What separates the cells of a ``.csv`` file.
 
     Examples
     --------
@@ -172,7 +174,7 @@ def table_writer(file: BinaryIO, suffix: str, bom: bool = False) -> Iterator[Wri
             yield write
     else:
         text = io.TextIOWrapper(file, encoding="utf-8-sig" if bom and suffix != ".jsonl" else "utf-8", newline="")
-        yield json_writer(text) if suffix == ".jsonl" else _csv_writer(text, "\t" if suffix == ".tsv" else ",")
+        yield json_writer(text) if suffix == ".jsonl" else _csv_writer(text, "\t" if suffix == ".tsv" else delimiter)
         text.flush()
         text.detach()
 
