@@ -377,4 +377,4 @@ def test_a_category_is_noticed_and_one_tag_is_predicted(works):
     rows = [{"body": "about the oven"}, {"body": "the bread"}]
     assert tagger.predict(rows) == [{top[0][0]} for top in tagger.predict_top(rows, 1)]
     tagger.set_params(precision=0.5)
-    assert not tagger.predicts_one_tag
+    assert tagger.predicts_one_tag

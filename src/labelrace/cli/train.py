@@ -146,8 +146,9 @@ def update(
 
     [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
-    target, files = options.check_new(out, tagger_file, force), options.matching_files(sources)
-    options.check_out(target, *files, vocabulary)
+    files = options.matching_files(sources)
+    options.check_out(out or tagger_file, *files, vocabulary)
+    target = options.check_new(out, tagger_file, force)
     tagger, whole = tagging.load_whole(tagger_file, embed)
     usual = tagger.separator
     tagger.set_params(separator=separator or usual, fold_tags=fold_tags or tagger.fold_tags)
