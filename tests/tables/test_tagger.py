@@ -445,7 +445,7 @@ def test_tags_that_look_like_several_are_told_of():
     with pytest.raises(ValueError, match="must be separated by ';', as those learned before, got ','"):
         tagger.partial_fit(rows)
     with pytest.warns(UserWarning, match="Many tags hold ',': give the separator"):
-        tagger.partial_fit([{**row, "tags": row["tags"].upper()} for row in rows])
+        tagger.partial_fit([{**row, "tags": row["tags"].replace("e", "ee")} for row in rows])
 
 
 @pytest.mark.parametrize("max_features", [2**18, 150])

@@ -295,7 +295,7 @@ def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suf
     if out is None:
         write_all(json_writer(standard_output()))
     else:
-        with atomic_file(out) as file, table_writer(file, suffix, *reversed(form)) as write:
+        with atomic_file(out) as file, table_writer(file, suffix, form.bom, form.delimiter) as write:
             write_all(write)
     say(f"{number_of(n_rows, 'row')}: {n_tagged:,} with tags, {n_review:,} for review.", err=True)
 

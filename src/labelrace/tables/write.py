@@ -80,8 +80,8 @@ def join_tags(tags: Iterable[str], separator: str | None) -> str:
 
     Examples
     --------
-    >>> join_tags(["oven egg"], ";"), join_tags(["a;b", "c"], None), join_tags(["[a]"], " ")
-    ('oven egg', '["a;b", "c"]', '["[a]"]')
+    >>> join_tags(["oven egg"], ";"), join_tags(["a;b", "c"], None), join_tags(["<a>"], " ")
+    ('oven egg', '["a;b", "c"]', '["<a>"]')
     """
     listed, between = list(tags), separator or ";"
     text = between.join(listed)
