@@ -115,7 +115,7 @@ def test_names_that_do_not_exist():
 
 def test_errors_are_of_the_kinds_that_users_catch_already():
     own = {name: one for name, one in vars(exceptions).items() if isinstance(one, type)}
-    assert len(own) == 11
+    assert len(own) == 12
     for name, one in own.items():
         assert issubclass(one, UserWarning if name.endswith("Warning") else exceptions.LabelraceError)
     for name in ("DataFormatError", "GrowthError", "MergeError", "ModelFileError", "UnknownRowError"):

@@ -33,6 +33,10 @@ class DivergenceWarning(UserWarning):
     """A learner's steps were too long for the features and have been shortened."""
 
 
+class TableError(DataFormatError):
+    """A table as a whole is not as those learned before; no single row is wrong."""
+
+
 class GrowthError(LabelraceError, ValueError):
     """A model cannot learn new labels, or new features, after its first batch."""
 

@@ -25,10 +25,10 @@ def test_all_rows_before_it_are_saved(works, command, tmp_path, options, kind, n
     status, _, told = command("train", f"bad{kind}", *options, "-o", "bad")
     assert status == 1
     assert f"bad{kind}, line {end + 1}: " in told
-    assert f"What came before is saved. race learned {n_good:,} rows with 2 " in told
+    assert f"The first {n_good:,} rows were learned and saved to" in told
     assert (tmp_path / "bad").read_bytes() == (tmp_path / "good").read_bytes()
     if "--tags" in options:
-        assert f"What came before is saved. Learned {n_good:,} more row" in command("update", "good", f"bad{kind}").err
+        assert f"The first {n_good:,} rows were learned and saved to" in command("update", "good", f"bad{kind}").err
 
 
 @pytest.mark.parametrize("options", [("--tags", "tags"), ("--labels", "tags", "-m", "obr")], ids=["tagger", "model"])
@@ -57,7 +57,8 @@ def test_all_rows_before_one_that_is_refused_are_saved(works, command, tmp_path,
     status, _, told = command("train", "bad.csv", *options, "-o", "bad")
     assert status == 1
     assert f"Row {n_good + 1}: " in told
-    assert f"What came before is saved. {'obr' if 'obr' in options else 'race'} learned {n_good:,} rows" in told
+    first = "first row was" if n_good == 1 else f"first {n_good:,} rows were"
+    assert f"The {first} learned and saved to bad." in told
     assert (tmp_path / "bad").read_bytes() == (tmp_path / "good").read_bytes()
     if "--tags" in options:
-        assert f"Learned {n_good:,} more row" in command("update", "good", "bad.csv").err
+        assert f"The {first} learned and saved to good." in command("update", "good", "bad.csv").err

@@ -111,7 +111,7 @@ def test_broken_files_name_the_line(refuses, tmp_path, name, arguments):
     target = ("new.npz",) if "convert" in arguments else ()
     told = refuses(*arguments, path, *target, *labels.get(name, ()))
     assert f"{name}, line {line}: " in told
-    saved = ["new"] if "What came before is saved" in told else []
+    saved = ["new"] if "learned and saved to" in told else []
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, *saved])
 
 

@@ -87,3 +87,18 @@ def test_closed_streams(model_file, files, tmp_path, arguments, status, told):
     assert ended.stderr.count("\n") == bool(told)
     if "-o new" in arguments:
         assert [path.name for path in tmp_path.iterdir()] == ["new.csv" if "predict" in arguments else "new"]
+
+
+def test_training_goes_on_when_nobody_reads_what_is_printed(tmp_path):
+    """As in ``labelrace train … | head -1``: the kinds of columns are printed while rows are still to be learned."""
+    rows = ["nr,body,tags", *(f"T-{i},the {word} is broken again {i},{word}" for i in range(600) for word in ("oven",))]
+    (tmp_path / "old.csv").write_text("\n".join(rows) + "\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = "from labelrace.cli.main import main; main()"
+    arguments = ["train", "old.csv", "--tags", "tags", "-o", "t.labelrace", "--batch-size", "100"]
+    with os.fdopen(writing, "wb") as nobody:
+        command = [sys.executable, "-c", program, *arguments]
+        ended = subprocess.run(command, stdout=nobody, stderr=subprocess.PIPE, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert labelrace.load(tmp_path / "t.labelrace").n_rows_ == 600

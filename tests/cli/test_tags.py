@@ -73,7 +73,7 @@ def test_predict_keeps_ids_and_gives_tags_and_probabilities(works):
     write("new.csv", without_tags(new))
     works("predict", "t.labelrace", "new.csv", "-o", "out.csv", "--batch-size", 7)
     out = read("out.csv")
-    assert list(out[0]) == ["nr", "body", "tags", "probabilities", "review"]
+    assert list(out[0]) == ["nr", "body", "tags", "predicted", "probabilities", "review"]
     assert [row["nr"] for row in out] == [row["nr"] for row in new]
     tagger = labelrace.load("t.labelrace")
     assert [set(row["tags"].split(";")) for row in out] == tagger.predict(new)
@@ -85,7 +85,8 @@ def test_predict_keeps_ids_and_gives_tags_and_probabilities(works):
     with open("out.jsonl") as file:
         assert [set(json.loads(line)["tags"]) for line in file] == tagger.predict(new)
     top = [json.loads(line) for line in works("predict", "t.labelrace", "new.csv", "--top", 2).splitlines()]
-    assert [row["tags"] for row in top] == [[tag for tag, _ in row] for row in tagger.predict_top(new, 2)]
+    assert [set(row["tags"]) for row in top] == tagger.predict(new)
+    assert [row["top"] for row in top] == [[tag for tag, _ in row] for row in tagger.predict_top(new, 2)]
 
 
 @pytest.mark.usefixtures("trained")
@@ -93,7 +94,7 @@ def test_standard_input_by_the_names_of_columns(works, command):
     out = works("predict", "t.labelrace", "-", stdin='{"body": "my oven door", "nr": "T-7"}\n')
     assert json.loads(out)["tags"] == ["oven"]
     out = works("predict", "t.labelrace", "-", stdin="body,nr\nmy toaster bread,T-8\n")
-    expected = {"body": "my toaster bread", "nr": "T-8", "tags": ["toaster"], "review": False}
+    expected = {"body": "my toaster bread", "nr": "T-8", "tags": ["toaster"], "predicted": "toaster", "review": False}
     assert {name: cell for name, cell in json.loads(out).items() if name != "probabilities"} == expected
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -224,3 +225,13 @@ def test_a_json_file_of_one_object_or_a_list_is_a_table(trained, works, refuses)
     with open("lines.json", "w") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     assert "on each line is called .jsonl" in refuses("predict", "t.labelrace", "lines.json")
+
+
+def test_it_is_said_where_rows_cannot_be_told_apart(works, trained):
+    rows = [
+        {"size": number % 9, "hue": "red" if number % 2 else "blue", "tags": "a;b" if number % 3 else "c"}
+        for number in range(200)
+    ]
+    said = "No column tells rows apart, neither an identifier nor texts: a row that is learned again counts again."
+    assert said in works("train", write("sizes.csv", rows), "--tags", "tags", "-o", "s.labelrace")
+    assert said not in trained

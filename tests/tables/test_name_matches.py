@@ -78,3 +78,13 @@ def test_the_parent_of_a_tag_that_was_meant_is_half_right():
     assert f1_with_parents({"oven", "lamp"}, {"oven", "lamp"}, details) == 1.0
     assert f1_with_parents({"oven", "lamp"}, {"kitchen", "lamp"}, details) == pytest.approx((2 + 2 * 0.5) / 4)
     assert f1_with_parents({"kitchen"}, {"oven"}, details) == 0.0
+
+
+def test_columns_of_a_table_of_tags_may_be_written_otherwise(tmp_path):
+    path = tmp_path / "tags.csv"
+    path.write_text("Tag,Synonyms ,owner\noven,stove,Ann\n")
+    with pytest.warns(UserWarning, match=r"tags\.csv: Columns that say nothing of tags are left out: 'owner'"):
+        assert read_details(str(path))["oven"].synonyms == ("stove",)
+    path.write_text("name\noven\n")
+    with pytest.raises(ValueError, match=r"tags\.csv: The tags must have the columns 'tag'"):
+        read_details(str(path))

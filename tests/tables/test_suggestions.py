@@ -8,7 +8,7 @@ from labelrace.streams.demo import demo_tickets
 from labelrace.tables import Tagger
 from labelrace.tables.known import Wanted
 from labelrace.tables.name_matches import Matches
-from labelrace.tables.suggestions import Candidates, Suggestions, observe, rule, with_names
+from labelrace.tables.suggestions import Candidates, Suggestions, least_confidence, observe, rule, with_names
 
 THINGS = [
     f"{first}{second}" for first in ("lam", "ove", "doo", "fri", "toa", "ket") for second in ("pen", "vit", "dor")
@@ -210,3 +210,22 @@ def test_ranked_rows_have_the_suggested_tags_and_the_most_likely(wanted, optimis
         assert one.likely[:k] == top
         assert dict(one.likely).items() >= one.tags.items()
         assert {tag for tag, _ in one.likely[k:]} <= one.tags.keys()
+
+
+def test_a_precision_gives_no_tag_that_is_less_sure_than_all_that_were_right():
+    confidences = np.zeros((3, 100))
+    confidences[:, 95] = 200, 198, 190  # given, right, sum of confidences
+    confidences[:, 19] = 5, 0, 0.95
+    state = Suggestions(confidences=confidences)
+    assert least_confidence(state, 0.9) == 0.95
+
+
+def test_one_tag_a_row_is_chosen_first_and_then_limited():
+    rows = tickets(1200)
+    tagger = Tagger("tags", random_state=0, single=True).partial_fit(rows[:1000])
+    alone = tagger.predict(rows[1000:])
+    tagger.set_params(precision=0.9)
+    limited = tagger.predict(rows[1000:])
+    assert any(limited)
+    assert all(not few or few == one for few, one in zip(limited, alone, strict=True))
+    assert max(map(len, limited)) == 1

@@ -440,8 +440,12 @@ def test_tags_that_were_written_as_python_lists():
 
 def test_tags_that_look_like_several_are_told_of():
     tagger = Tagger(tags="tags", random_state=0).partial_fit(tickets(100))
+    rows = tickets(100, seed=2, separator=", ")
+    # Split at the comma, they are tags that are known.
+    with pytest.raises(ValueError, match="must be separated by ';', as those learned before, got ','"):
+        tagger.partial_fit(rows)
     with pytest.warns(UserWarning, match="Many tags hold ',': give the separator"):
-        tagger.partial_fit(tickets(100, seed=2, separator=", "))
+        tagger.partial_fit([{**row, "tags": row["tags"].replace("e", "ee")} for row in rows])
 
 
 @pytest.mark.parametrize("max_features", [2**18, 150])

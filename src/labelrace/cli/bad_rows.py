@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labelrace.cli.messages import say, sentence
+from labelrace.cli.messages import number_of, say, sentence
 
 _MAX_LISTED = 20
 
@@ -24,7 +24,7 @@ class BadRows:
         """Print on standard error the number of rows left out, and their errors."""
         if not self.n_rows:
             return
-        say(f"Skipped {self.n_rows} bad row{'s' if self.n_rows > 1 else ''}:", err=True)
+        say(f"Skipped {number_of(self.n_rows, 'bad row')}:", err=True)
         for line in self._listed:
             say(f"  {line}", err=True)
         if more := self.n_rows - len(self._listed):

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from labelrace.cli import options
-from labelrace.cli.messages import say
+from labelrace.cli.messages import number_of, say
 from labelrace.cli.tagging import load_tagger, tables_of, tell_bad_rows
 from labelrace.cli.test import say_learned
 
@@ -27,6 +27,7 @@ def compare(
     second_file: Annotated[Path, options.argument(metavar="B", help="Another tagger.")],
     source: Annotated[str, options.argument(metavar="FILE", help="A table with tags.")],
     batch_size: options.BatchSize = 500,
+    embed: options.Embed = None,
     as_json: options.AsJson = False,
     reading: Any = None,
 ) -> None:
@@ -41,7 +42,8 @@ def compare(
     if source == "-":
         raise ValueError("FILE must be a file, as it is read twice, got '-'.")
     one, two = (
-        measure_tagger(load_tagger(path), tables_of(source, batch_size, reading)) for path in (first_file, second_file)
+        measure_tagger(load_tagger(path, embed), tables_of(source, batch_size, reading))
+        for path in (first_file, second_file)
     )
     tell_bad_rows(reading.on_bad_row)
     say_learned(max(one.n_known, two.n_known))
@@ -51,7 +53,8 @@ def compare(
         measures = {name: {k: _number(v) for k, v in values._asdict().items()} for name, values in found.items()}
         typer.echo(json.dumps({"rows": len(one.rows), "measures": measures, "tags": tags, "differing_rows": rows}))
         return
-    say(f"{len(one.rows)} rows of {source}, predicted by A, {first_file}, and B, {second_file}; nothing was learned.")
+    rows_of = f"{number_of(len(one.rows), 'row')} of {source}"
+    say(f"{rows_of}, predicted by A, {first_file}, and B, {second_file}; nothing was learned.")
     lines = {
         measure_label(name): [
             f"{values.first:.3f}",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Rows of a table that are searched at a time.
 _SEARCHED = 500
+# Tags that are listed.
+_MAX_TAGS = 20
 
 
 @options.takes_reading
@@ -88,8 +90,13 @@ def _row_by_id(tagger: Tagger, source: str, reading: Reading, wanted: str) -> Ta
     raise ValueError(f"{source} must have a row with the identifier {wanted!r} ({', '.join(columns)}), got none.")
 
 
-def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json: options.AsJson = False) -> None:
-    """Show facts about a saved model or tagger: columns, tags with their frequency and F1, drifts, size.
+def inspect(
+    model_file: options.ModelFile,
+    every: Annotated[bool, typer.Option("--all", help="List all tags, and not only the most frequent ones.")] = False,
+    embed: options.Embed = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show what a saved model or tagger knows: columns, tags with their frequency and F1, drifts, size.
 
     [dim]Example:[/dim] labelrace inspect tagger.labelrace
     """
@@ -109,12 +116,12 @@ def inspect(model_file: options.ModelFile, embed: options.Embed = None, as_json:
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    for line in _lines(facts):
+    for line in _lines(facts, None if every else _MAX_TAGS):
         say(line)
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
-    """Return the facts about a model as lines of text."""
+def _lines(facts: dict[str, Any], n_listed: int | None) -> list[str]:
+    """Return the facts about a model as lines of text, with so many tags; None is all."""
     from labelrace.tables.tagger_facts import quality_text
 
     lines = [f"{facts['model']}, {facts['bytes'] / 1e6:.1f} MB, {facts['features']} features, {facts['labels']} labels"]
@@ -130,7 +137,9 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         lines += [f"  {one['precision']:.2f}: {one['handled']:.0%}" for one in curve]
     lines += ["", "Columns", *(f"  {name}: {kind}" for name, kind in facts["columns"].items())]
     lines += ["", "Tags: rows, F1, precision, recall"]
-    for tag, counts in facts["tags"].items():
+    for tag, counts in list(facts["tags"].items())[:n_listed]:
         values = ", ".join(f"{counts[name]:.2f}" for name in ("f1", "precision", "recall"))
         lines.append(f"  {tag}: {counts['rows']}, " + (values if counts["tested"] else "-"))
+    if n_listed is not None and (n_more := len(facts["tags"]) - n_listed) > 0:
+        lines.append(f"  and {n_more:,} more, see --all")
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 import typer
@@ -58,8 +59,10 @@ def sentence(error: BaseException) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def end_early(stopped: BaseException, message: str) -> NoReturn:
-    """End a command that was stopped while it learned, after the model is saved; `message` says where."""
+def end_early(stopped: BaseException, n_rows: int, saved: Path, *more: str) -> NoReturn:
+    """End a command that was stopped while it learned, after the model is saved, and say how much it has learned."""
+    rows = "first row was" if n_rows == 1 else f"first {n_rows:,} rows were"
+    message = " ".join([f"The {rows} learned and saved to {saved}.", *more])
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(message) from None
-    raise DataFormatError(f"{sentence(stopped)} What came before is saved. {message}") from stopped
+    raise DataFormatError(f"{sentence(stopped)} {message}") from stopped

@@ -50,6 +50,15 @@ Vocabulary = Annotated[
     Path | None,
     option(help="A table of possible tags, with the columns tag, synonyms, description and parent."),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists, without asking.")]
+Confirmed = Annotated[
+    bool,
+    typer.Option(
+        "--confirmed",
+        help="Somebody has looked at all rows of a table that predict has written: learn also those whose tags are "
+        "unchanged.",
+    ),
+]
 ModelFile = Annotated[Path, argument(metavar="MODEL", help="A file written by 'labelrace train'.")]
 TaggerFile = Annotated[Path, argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 Labels = Annotated[
@@ -91,6 +100,8 @@ Scheduler = Annotated[
     str | None, option(help="Address of a Dask scheduler, tcp://host:port: work on its cluster instead.")
 ]
 
+# Ways to write what no shell has a key for.
+_TABS = {"tab": "\t", "\\t": "\t"}
 _READING = {
     "delimiter": Annotated[
         str | None, option(help="Cell separator of a CSV file; detected from the header by default.")
@@ -110,7 +121,19 @@ def reading_of(delimiter: str | None, encoding: str | None, sheet: str | None, s
     from labelrace.cli.bad_rows import BadRows
     from labelrace.streams.table_sources import Reading
 
+    delimiter = _TABS.get(delimiter or "", delimiter)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ValueError(f"--delimiter must be one character, such as ';', or 'tab', got {delimiter!r}: correct it.")
+    for name, text in (("encoding", encoding), ("sheet", sheet)):
+        if text == "":
+            raise ValueError(f"--{name} must be a name, got '': leave it out to have it found.")
     return Reading(delimiter, encoding, sheet, BadRows() if skip_bad_rows else None)
+
+
+def given_of(reading: Reading) -> list[str]:
+    """Return the options by which it was said how files are to be read."""
+    named = zip(_READING, reading, strict=True)
+    return [f"--{name.replace('_', '-')}" for name, value in named if value is not None]
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
@@ -215,7 +238,9 @@ def _tag_options(
 ) -> TagOptions | None:
     reading = delimiter, encoding, sheet, skip_bad_rows
     if not tags:
-        if any([*columns.values(), separator, untagged, embed, fold_tags, single is not None, *reading]):
+        flags = fold_tags or None, skip_bad_rows or None
+        given = [*columns.values(), separator, untagged, embed, single, delimiter, encoding, sheet, *flags]
+        if any(one is not None for one in given):
             *others, last = (f"--{name.replace('_', '-')}" for name in _TAG_OPTIONS if name != "tags")
             raise ValueError(f"{', '.join(others)} and {last} need --tags.")
         return None
@@ -266,16 +291,28 @@ def check_out(out: Path, *sources: str | Path | None) -> None:
     check_target(out, *(file for source in sources if source is not None for file in _files_of(str(source))))
 
 
-def check_replaces(out: Path, force: bool) -> None:
-    """Ask before a file is replaced; without a terminal, refuse to."""
+def check_replaces(out: Path, force: bool, instead: str = ", or use 'labelrace update'") -> None:
+    """Ask before a file is replaced; without a terminal, refuse to. ``instead`` says what else may be done."""
     if force or not out.exists() or not out.stat().st_size:
         return
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
-        raise ValueError(f"{out} exists: name another file, add --force to replace it, or use 'labelrace update'.")
+        raise ValueError(f"{out} exists: name another file, add --force to replace it{instead}.")
     if not typer.confirm(f"{out} exists. Replace it?", err=True):
-        raise ValueError(
-            f"{out} was not replaced: name another file, or use 'labelrace update' to continue its training."
-        )
+        raise ValueError(f"{out} is as it was: name another file{instead}.")
+
+
+def check_new(out: Path | None, tagger_file: Path, force: bool) -> Path:
+    """Return where a changed tagger is saved: in its own file, or in another, which is not replaced without asking."""
+    if out is not None and not (out.exists() and out.samefile(tagger_file)):
+        check_replaces(out, force, "")
+    return out or tagger_file
+
+
+def place_of(out: Path) -> tuple[Path, list[str]]:
+    """Return where a training that was stopped early is saved, as it replaces no file, and a sentence on that."""
+    if not out.exists() or not out.stat().st_size:
+        return out, []
+    return out.with_name(f"{out.name}.partial"), [f"{out} is as it was."]
 
 
 def matching_files(sources: list[str]) -> list[str]:

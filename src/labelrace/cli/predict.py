@@ -15,19 +15,19 @@ import typer
 
 from labelrace.base.files import atomic_file
 from labelrace.base.formulas import escape_formula
+from labelrace.base.table_formats import WRITTEN as FORMATS
 from labelrace.cli import options
-from labelrace.cli.messages import say, standard_input, standard_output
+from labelrace.cli.messages import number_of, say, standard_input, standard_output
 from labelrace.cli.tagging import tables_of, tell_bad_rows
 from labelrace.cli.workers import Workers, predict_on_workers
 
 if TYPE_CHECKING:
+    from labelrace.streams.table_sources import CsvForm, Reading
     from labelrace.tables import Tagger
     from labelrace.tables.read import Table
 
 # The rows of a batch to write: cells by the names of their columns.
 _Rows: TypeAlias = list[dict[str, Any]]
-# Those of `labelrace.tables.write`, which a help text must not import.
-_FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 
 
 @options.takes_reading
@@ -39,12 +39,16 @@ def predict(
         options.option(
             "--out",
             "-o",
-            help=f"The file to write: {', '.join(_FORMATS)} for a tagger, .csv or .jsonl for other models; by default "
+            help=f"The file to write: {', '.join(FORMATS)} for a tagger, .csv or .jsonl for other models; by default "
             "JSON lines are printed.",
         ),
     ] = None,
     top: Annotated[
-        int | None, options.option(help="Write this many labels, the most likely ones, with their probabilities.")
+        int | None,
+        options.option(
+            help="Write this many labels, the most likely ones, with their probabilities; a tagger writes them beside "
+            "the tags, as top and top_probabilities."
+        ),
     ] = None,
     precision: Annotated[
         float | None,
@@ -86,8 +90,8 @@ def predict(
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
     suffix = ".jsonl" if out is None else out.suffix.lower()
-    if suffix not in _FORMATS:
-        kinds = f"{', '.join(_FORMATS)} for a tagger, .csv or .jsonl for other models"
+    if suffix not in FORMATS:
+        kinds = f"{', '.join(FORMATS)} for a tagger, .csv or .jsonl for other models"
         raise ValueError(f"--out must end in {kinds}, got {out}.")
     if bom and suffix not in (".csv", ".tsv"):
         raise ValueError(f"--bom is for files that end in .csv or .tsv, got {out or 'none'}.")
@@ -97,33 +101,74 @@ def predict(
         options.check_out(out, model_file, source, labels)
     found, given = load(model_file, embed=options.as_folders(embed)), options.as_labels(labels)
     model: Any = found.model if isinstance(found, DelayedLabels) else found
-    where, settings = Workers(workers, scheduler), {"batch_size": batch_size, "labels": given}
+    where, settings = Workers(workers, scheduler), {"batch_size": batch_size, "labels": given, "top": top}
+    where.check([source], reading)
     if isinstance(model, Tagger):
         _set_wanted(model, precision, min_probability)
-        if where:
-            tables = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
-        else:
-            tables = tag_tables(model, tables_of(source, batch_size, reading), top=top, suffix=suffix)
-        _write_tables(model, tables, out, suffix, bom)
-        tell_bad_rows(reading.on_bad_row)
+        _predict_tags(model, source, out, suffix, bom, where, reading, **settings)
         return
     if precision is not None or min_probability is not None:
         raise ValueError("--precision and --min-probability are for taggers: leave them out, or give --top.")
     if suffix not in (".csv", ".jsonl"):
-        raise ValueError(f"--out must end in .csv or .jsonl for a model that is not a tagger, got {out}.")
+        raise ValueError(f"--out must end in .csv or .jsonl for a model that is no tagger, got {out}.")
+    # Rows of standard input may have any delimiter; everything else is for tables.
+    if refused := options.given_of(reading._replace(delimiter=None) if source == "-" else reading):
+        raise ValueError(f"{' and '.join(refused)} must be for a tagger, got a model that is none: leave it out.")
+    _predict_labels(model, source, out, suffix, bom, where, reading.delimiter, **settings)
+
+
+def _predict_tags(
+    tagger: Tagger,
+    source: str,
+    out: Path | None,
+    suffix: str,
+    bom: bool,
+    where: Workers,
+    reading: Reading,
+    *,
+    batch_size: int,
+    labels: Any,
+    top: int | None,
+) -> None:
+    """Write a table with the tags of its rows."""
+    from labelrace.streams.table_sources import CsvForm, csv_form
+
     if where:
-        predicted = predict_on_workers(model, source, where, top=top, suffix=suffix, **settings)
+        tables = predict_on_workers(tagger, source, where, top=top, suffix=suffix, batch_size=batch_size, labels=labels)
     else:
-        predicted = label_rows(model, _matrices(model, source, given, batch_size, reading.delimiter), top)
+        tables = tag_tables(tagger, tables_of(source, batch_size, reading), top=top, suffix=suffix)
+    form = CsvForm() if source == "-" else csv_form(Path(source), reading)
+    _write_tables(tagger, tables, out, suffix, form._replace(bom=bom or form.bom))
+    tell_bad_rows(reading.on_bad_row)
+
+
+def _predict_labels(
+    model: Any,
+    source: str,
+    out: Path | None,
+    suffix: str,
+    bom: bool,
+    where: Workers,
+    delimiter: str | None,
+    *,
+    batch_size: int,
+    labels: Any,
+    top: int | None,
+) -> None:
+    """Write the number and the labels of each row."""
+    if where:
+        predicted = predict_on_workers(
+            model, source, where, top=top, suffix=suffix, batch_size=batch_size, labels=labels
+        )
+    else:
+        predicted = label_rows(model, _matrices(model, source, labels, batch_size, delimiter), top)
     if out is None:
         _write(predicted, standard_output(), as_csv=False)
-        tell_bad_rows(reading.on_bad_row)
         return
     with atomic_file(out) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8-sig" if bom else "utf-8", newline="")
         _write(predicted, text, as_csv=suffix == ".csv")
         text.detach()
-    tell_bad_rows(reading.on_bad_row)
 
 
 def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float | None) -> None:
@@ -178,58 +223,84 @@ def label_rows(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[
 
 def tag_tables(tagger: Tagger, tables: Iterator[Table], *, top: int | None, suffix: str) -> Iterator[Table]:
     """Yield each table as it was read, with tags, their probabilities, and whether a person should look at the row."""
-    from labelrace.tables.write import with_columns, written_names
+    from labelrace.tables.write import as_predicted, with_columns
 
-    probabilities, review = written_names([column.name for column in tagger.columns_])
+    names, as_lists = _written_names(tagger), suffix in (".jsonl", ".parquet")
     for table in tables:
         suggested = tagger.suggest(table)
-        given = [one.tags for one in suggested] if top is None else list(map(dict, tagger.predict_top(table, top)))
-        likely = [[float(f"{probability:.4g}") for probability in tags.values()] for tags in given]
-        columns = _tag_columns(tagger, given, [one.review for one in suggested], suffix)
-        columns[probabilities] = likely if suffix in (".jsonl", ".parquet") else [";".join(map(str, p)) for p in likely]
-        columns[review] = [one.review for one in suggested]
+        review = [one.review for one in suggested]
+        columns, given = _tag_columns(tagger, suggested, as_lists)
+        columns[names.predicted] = [as_predicted(tags) for tags in given]
+        columns[names.probabilities] = _numbers([list(one.tags.values()) for one in suggested], as_lists)
+        columns[names.review] = review
+        if top is not None:
+            likely = tagger.predict_top(table, top)
+            columns[names.top] = _texts(tagger, [[tag for tag, _ in row] for row in likely], as_lists)
+            columns[names.top_probabilities] = _numbers([[p for _, p in row] for row in likely], as_lists)
         yield with_columns(table, columns)
 
 
-def _tag_columns(tagger: Tagger, given: list[Any], review: list[bool], suffix: str) -> dict[str, list[Any]]:
-    """Return tags as the tagger learns them: one column, or columns of 0 and 1, empty where nothing is known."""
-    from labelrace.tables import join_tags
+def _written_names(tagger: Tagger) -> Any:
+    """Return what the columns beside tags are called."""
+    from labelrace.tables.write import written_names
 
+    tags = [tagger.tags] if isinstance(tagger.tags, str) else tagger.tags or ()
+    return written_names([*(column.name for column in tagger.columns_), *tags])
+
+
+def _tag_columns(
+    tagger: Tagger, suggested: list[Any], as_lists: bool
+) -> tuple[dict[str, list[Any]], list[list[str] | None]]:
+    """Return tags as the tagger learns them, and as they are found again; None where the row is left to people.
+
+    They are one column, or columns of 0 and 1, empty where nothing is known.
+    """
+    given = [None if one.review and not one.tags else list(one.tags) for one in suggested]
     if isinstance(tagger.tags, (list, tuple)):
         current = {column: tagger.state.names.current([column]) for column in tagger.tags}
-        return {
-            column: [
-                None if r and not tags else int(not names.isdisjoint(tags))
-                for tags, r in zip(given, review, strict=True)
-            ]
+        truths = {
+            column: [None if tags is None else int(not names.isdisjoint(tags)) for tags in given]
             for column, names in current.items()
         }
-    as_lists = suffix in (".jsonl", ".parquet")
+        return truths, [
+            None if tags is None else [column for column, names in current.items() if not names.isdisjoint(tags)]
+            for tags in given
+        ]
     name = tagger.tags if isinstance(tagger.tags, str) else "tags"
-    return {name: [list(tags) if as_lists else join_tags(tags, tagger.separator_) for tags in given]}
+    return {name: _texts(tagger, [list(one.tags) for one in suggested], as_lists)}, given
 
 
-def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, bom: bool) -> None:
-    """Write tables as they come, and print how many rows got tags."""
-    from labelrace.tables.write import json_writer, table_writer, written_names
+def _texts(tagger: Tagger, given: list[list[str]], as_lists: bool) -> list[Any]:
+    from labelrace.tables import join_tags
 
-    n_rows, n_tagged, n_review = 0, 0, 0
-    likely, review = written_names([column.name for column in tagger.columns_])
+    return given if as_lists else [join_tags(tags, tagger.separator_) for tags in given]
+
+
+def _numbers(probabilities: list[list[float]], as_lists: bool) -> list[Any]:
+    rounded = [[float(f"{probability:.4g}") for probability in row] for row in probabilities]
+    return rounded if as_lists else [";".join(map(str, row)) for row in rounded]
+
+
+def _write_tables(tagger: Tagger, tables: Iterator[Table], out: Path | None, suffix: str, form: CsvForm) -> None:
+    """Write tables as they come, and say how many rows got tags."""
+    from labelrace.tables.write import json_writer, table_writer
+
+    n_rows, n_tagged, n_review, names = 0, 0, 0, _written_names(tagger)
 
     def write_all(write: Any) -> None:
         nonlocal n_rows, n_tagged, n_review
         for table in tables:
             write(table)
             n_rows += table.n_rows
-            n_tagged += sum(map(bool, table.columns[likely]))
-            n_review += sum(table.columns[review])
+            n_tagged += sum(map(bool, table.columns[names.probabilities]))
+            n_review += sum(table.columns[names.review])
 
     if out is None:
         write_all(json_writer(standard_output()))
     else:
-        with atomic_file(out) as file, table_writer(file, suffix, bom) as write:
+        with atomic_file(out) as file, table_writer(file, suffix, form.bom, form.delimiter) as write:
             write_all(write)
-    say(f"{n_rows} row{'s' * (n_rows != 1)}: {n_tagged} with tags, {n_review} for review.", err=True)
+    say(f"{number_of(n_rows, 'row')}: {n_tagged:,} with tags, {n_review:,} for review.", err=True)
 
 
 def _write(batches: Iterator[_Rows], file: TextIO, *, as_csv: bool) -> None:

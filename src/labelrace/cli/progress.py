@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 
 from labelrace.cli.messages import Interrupted, sentence
-from labelrace.exceptions import DataFormatError, LabelraceError
+from labelrace.exceptions import DataFormatError, LabelraceError, TableError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
@@ -98,7 +98,9 @@ def learn_batches(
                 while n_left := _n_rows(rest):
                     learned, refused = _learn_accepted(learner, rest, learn)
                     rows += learned
-                    bar.update(task, completed=rows, description=describe())
+                    # Who no longer reads what is printed does not end the learning.
+                    with suppress(OSError):
+                        bar.update(task, completed=rows, description=describe())
                     if refused is None:
                         break
                     error = DataFormatError(f"Row {rows + n_skipped + 1}: {refused}")
@@ -123,6 +125,8 @@ def _learn_accepted(learner: Any, batch: Batch, learn: Learn) -> tuple[int, Exce
     n_rows = _n_rows(batch)
     try:
         learn(learner, *batch)
+    except TableError:
+        raise
     except _REFUSALS as error:
         n_accepted, n_refused = 0, n_rows
         while n_refused - n_accepted > 1:

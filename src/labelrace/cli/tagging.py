@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labelrace.cli.messages import end_early, say, standard_input
-from labelrace.cli.options import as_folders
+from labelrace.cli.messages import end_early, number_of, say, standard_input
+from labelrace.cli.options import as_folders, place_of
 from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.exceptions import DataFormatError
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Number of tested rows with a tag from which its F1 is reported, and the F1 from which it is predicted well.
 _MIN_TESTED, _GOOD_F1 = 10, 0.5
 _MAX_LISTED = 5
+# Signs between tags that are said by their names.
+_SIGNS = {" ": "spaces", "\t": "tabs", "\n": "line ends"}
 
 
 class Snapshot(NamedTuple):
@@ -43,14 +45,24 @@ def snapshot(tagger: Tagger) -> Snapshot:
 
 
 def load_tagger(path: Path, embed: list[str] | None = None) -> Tagger:
-    """Load a tagger; a model that is not one is refused. ``embed`` are the texts of ``--embed``."""
+    """Load a tagger to ask it; see `load_whole`."""
+    return load_whole(path, embed)[0]
+
+
+def load_whole(path: Path, embed: list[str] | None = None) -> tuple[Tagger, Any]:
+    """Load a tagger, and what is to be saved after it has changed: itself, or what keeps rows for it until tags come.
+
+    A model that is no tagger is refused. ``embed`` are the texts of ``--embed``.
+    """
     from labelrace.base.state_file import load
+    from labelrace.delayed import DelayedLabels
     from labelrace.tables import Tagger
 
     loaded = load(path, embed=as_folders(embed))
-    if not isinstance(loaded, Tagger):
-        raise ValueError(f"{path} must be a tagger, made by 'labelrace train --tags', got {type(loaded).__name__}.")
-    return loaded
+    tagger = loaded.model if isinstance(loaded, DelayedLabels) else loaded
+    if not isinstance(tagger, Tagger):
+        raise ValueError(f"{path} must be a tagger, made by 'labelrace train --tags', got {type(tagger).__name__}.")
+    return tagger, loaded
 
 
 def tables_of(source: str, batch_size: int, reading: Reading) -> Iterator[Table]:
@@ -77,91 +89,74 @@ def read_vocabulary(path: Path | None) -> dict[str, Any] | None:
     return None if path is None else {tag: one._asdict() for tag, one in read_details(str(path)).items()}
 
 
-def train_tagger(tagger: Tagger, model: str, files: list[str], out: Path, batch_size: int, reading: Reading) -> None:
+def train_tagger(
+    tagger: Tagger, model: str, files: list[str], out: Path, batch_size: int, reading: Reading, confirmed: bool
+) -> None:
     """Learn tables with tags, print the kinds of their columns, and save the tagger."""
     before, nothing = snapshot(tagger), "Nothing was learned: the source has no rows with tags."
-    stopped = learn_files(tagger, files, batch_size, reading, nothing)
-    tagger.save(out)
-    message = f"{model} learned {tagger.n_rows_:,} rows with {len(tagger.tags_):,} tags: {out}"
-    report_tagger(tagger, message, stopped, before, len(files))
+    learned = learn_files(tagger, files, batch_size, reading, nothing, confirmed)
+    check_learned(tagger.is_fitted, learned.stopped, f"Nothing was learned. {unchanged_text(learned.n_unchanged)}")
+    target, kept = (out, []) if learned.stopped is None else place_of(out)
+    tagger.save(target)
+    check_ended(tagger, learned, before, target, *kept)
+    counts = f"{number_of(tagger.n_rows_, 'row')} with {number_of(len(tagger.tags_), 'tag')}"
+    report_tagger(tagger, f"{model} learned {counts}: {out}", learned, before, len(files))
 
 
-def count_untouched(tagger: Tagger, file: str, batch_size: int, reading: Reading) -> tuple[int, int]:
-    """Count the rows with tags in a file that was predicted, and those that have just the predicted tags."""
-    from labelrace.tables.tags import tags_of_table
-    from labelrace.tables.write import probabilities_in
+class Learned(NamedTuple):
+    """How files were learned."""
 
-    n_rows, n_same = 0, 0
-    if file == "-" or tagger.tags is None:
-        return n_rows, n_same
-    reading = reading._replace(on_bad_row=reading.on_bad_row and (lambda _: None))
-    try:
-        for table in tables_of(file, batch_size, reading):
-            written = probabilities_in(table)
-            if written is None:
-                break
-            sets, _ = tags_of_table(table, tagger.tags, tagger.separator or tagger.separator_)
-            for tags, probabilities, ranked in zip(sets, written, tagger.rank(table), strict=True):
-                likely = dict(ranked.likely)
-                own = sorted(float(f"{likely.get(tag, -1.0):.4g}") for tag in tags or ())
-                n_rows += bool(tags)
-                n_same += bool(tags) and own == sorted(probabilities)
-    except (ValueError, OSError):
-        n_rows += 1  # a row that cannot be read is an error when it is learned
-    return n_rows, n_same
+    stopped: BaseException | None = None  # what ended it early
+    n_unchanged: int = 0  # rows that were left out, as they had just the tags that were predicted
+    n_untagged: int = 0  # rows that were left out, as they had no tags
+    on_bad_row: Any = None  # knows which rows could not be read or learned
 
-
-def people_said(tagger: Tagger, files: list[str], batch_size: int, reading: Reading) -> list[str]:
-    """Return the files in which a predicted tag was changed, and print how many rows were not changed."""
-    kept = []
-    for file in files:
-        n_rows, n_same = count_untouched(tagger, file, batch_size, reading)
-        if n_rows and n_same == n_rows:
-            say(
-                f"Skipped {file}: no predicted tag was changed. Correct some, or, if all are right, remove the "
-                "probabilities column.",
-                err=True,
-            )
-            continue
-        kept.append(file)
-        if n_same:
-            say(f"{n_same:,} of {_rows(n_rows)} of {file} have the tags that were predicted: confirmed by a person.")
-    return kept
+    def tell_skipped(self) -> None:
+        """Print which rows were left out: when what was learned is saved, as nobody may be there to read it."""
+        tell_bad_rows(self.on_bad_row)
+        if self.n_untagged:
+            say(f"Skipped {number_of(self.n_untagged, 'row')} without tags.")
 
 
 def learn_files(
-    tagger: Tagger, files: list[str], batch_size: int, reading: Reading, nothing: str
-) -> BaseException | None:
-    """Predict and learn until the end, Ctrl-C or a bad row that is not skipped; return the error that stopped it.
+    tagger: Tagger, files: list[str], batch_size: int, reading: Reading, nothing: str, confirmed: bool = False
+) -> Learned:
+    """Predict and learn until the end, Ctrl-C or a row that is wrong and not to be skipped.
 
     If no row has tags, raise an error with the message `nothing`. An error about one of several files names it.
     """
     from labelrace.tables.tagger_facts import quality_text
 
-    is_new, rows, stopped = not tagger.is_fitted, 0, None
+    is_new, rows, stopped, unchanged = not tagger.is_fitted, 0, None, list[int]()
     before = None if is_new else tagger.state
 
     def describe() -> str:
         nonlocal is_new
         if is_new and tagger.is_fitted:
-            _say_columns(tagger)
             is_new = False
+            _say_columns(tagger)
         return quality_text(tagger.quality_) if tagger.is_fitted else ""
+
+    def learn(learner: Tagger, table: Table) -> None:
+        found = list[int]()
+        for batch in learner.tagged_batches(table, confirmed=confirmed, on_unchanged=found.append):
+            learner.learn_batch(*batch, test=True)
+        # To find a row that is refused, copies learn parts of a table.
+        unchanged.extend(found if learner is tagger else ())
 
     for file in files:
         batches = ((table,) for table in tables_of(file, batch_size, reading))
-        fit = type(tagger).prequential_fit
-        learned, stopped = learn_batches(tagger, batches, fit, describe, reading.on_bad_row)
+        learned, stopped = learn_batches(tagger, batches, learn, describe, reading.on_bad_row)
         rows += learned
         if stopped is not None:
             stopped = _of_file(stopped, file) if len(files) > 1 else stopped
             break
-    tell_bad_rows(reading.on_bad_row)
-    counted = tagger.state.counted_since(before) if tagger.is_fitted else None
-    check_learned(counted is not None and counted.n_rows + counted.n_known > 0, stopped, nothing)
-    if counted is not None and (skipped := rows - counted.n_rows - counted.n_known):
-        say(f"Skipped {_rows(skipped)} without tags.")
-    return stopped
+    counted, n_unchanged = tagger.state.counted_since(before) if tagger.is_fitted else None, sum(unchanged)
+    n_seen = n_unchanged + (counted.n_rows + counted.n_known if counted is not None else 0)
+    if not n_seen:
+        tell_bad_rows(reading.on_bad_row)
+    check_learned(n_seen > 0, stopped, nothing)
+    return Learned(stopped, n_unchanged, rows - n_seen, reading.on_bad_row)
 
 
 def _of_file(error: BaseException, file: str) -> BaseException:
@@ -171,29 +166,35 @@ def _of_file(error: BaseException, file: str) -> BaseException:
     return DataFormatError(f"{file}: {error}")
 
 
-def report_tagger(
-    tagger: Tagger, message: str, stopped: BaseException | None, before: Snapshot, n_files: int = 1
-) -> None:
-    """Print a message and the quality of the tagger; if the training was stopped, end the command with the error.
+def check_ended(tagger: Tagger, learned: Learned, before: Snapshot, saved: Path, *more: str) -> None:
+    """If the training was stopped, end the command with what stopped it, and with what was learned and saved."""
+    learned.tell_skipped()
+    if learned.stopped is not None:
+        counted = tagger.state.counted_since(before.state)
+        known = _say_known(counted, learned.n_unchanged)
+        end_early(learned.stopped, counted.n_rows, saved, *more, *known)
+
+
+def report_tagger(tagger: Tagger, message: str, learned: Learned, before: Snapshot, n_files: int = 1) -> None:
+    """Print a message, and how well tags were predicted.
 
     ``before`` are the counts before the files were learned: their quality is printed separately.
     """
+    from labelrace.tables.state import F1_OF_NOTHING
     from labelrace.tables.tagger_facts import quality_text
 
     counted = tagger.state.counted_since(before.state)
-    known = _say_known(counted)
-    if stopped is not None:
-        end_early(stopped, " ".join([message, *known]))
+    known = _say_known(counted, learned.n_unchanged)
     for line in (message, *known, *_drifts(before, snapshot(tagger))):
         say(line)
     quality = quality_text(counted.quality())
     if not quality:
         if before.state is None:
-            say("No prequential quality: all rows were in one batch. Use a smaller --batch-size.")
+            say("No row was tested: the first 100 rows, or all of one batch, are learned before any is predicted.")
         return
-    of_files = f"{quality} ({_rows(counted.n_tested)})"
+    of_files = f"{quality} ({number_of(counted.n_tested, 'row')})"
     if before.state is not None and before.state.n_tested:
-        whole = f"{quality_text(tagger.quality_)} ({_rows(tagger.state.n_tested)})"
+        whole = f"{quality_text(tagger.quality_)} ({number_of(tagger.state.n_tested, 'row')})"
         of_files = f"{'This file' if n_files == 1 else 'These files'}: {of_files}; since the beginning: {whole}"
     say(f"Prequential quality (each row was predicted before it was learned): {of_files}.")
     tested = [(tag, counts) for tag, counts in counted.counts.items() if counts.tested >= _MIN_TESTED]
@@ -203,17 +204,35 @@ def report_tagger(
         say(f"Predicted well: {_tag_list(good[:_MAX_LISTED])}.")
     if others := best_first[len(good) :]:
         say(f"Not predicted well: {_tag_list(others[::-1][:_MAX_LISTED])}.")
+    say(F1_OF_NOTHING)
 
 
-def _say_known(counted: TaggerState) -> list[str]:
-    """Return sentences on the rows that had been learned before."""
-    known, corrected = counted.n_known, counted.n_corrections
-    lines = [f"{_rows(known)} {_were(known)} known, with the same tags, and skipped."] if known else []
+def _say_known(counted: TaggerState, n_unchanged: int) -> list[str]:
+    """Return sentences on the rows that had been learned before, or that had just the tags predicted for them."""
+    known, corrected, lines = counted.n_known, counted.n_corrections, list[str]()
+    if known and n_unchanged:
+        lines = [
+            f"{number_of(known + n_unchanged, 'row')} were skipped: {known:,} {_were(known)} known, with the same "
+            f"tags, and {n_unchanged:,} had their predicted tags unchanged; --confirmed learns them."
+        ]
+    elif known:
+        lines = [f"{number_of(known, 'row')} {_were(known)} known, with the same tags, and skipped."]
+    elif n_unchanged:
+        lines = [unchanged_text(n_unchanged)]
     if corrected:
         lines.append(
-            f"{_rows(corrected)} {_were(corrected)} known with other tags: learned as corrections, not tested."
+            f"{number_of(corrected, 'row')} {_were(corrected)} known with other tags: learned as corrections, "
+            "not tested."
         )
     return lines
+
+
+def unchanged_text(n_rows: int) -> str:
+    """Return a sentence on rows whose tags nobody has changed."""
+    return (
+        f"{number_of(n_rows, 'row')} had {'its' if n_rows == 1 else 'their'} predicted tags unchanged and "
+        f"{_were(n_rows)} skipped; --confirmed learns {'it' if n_rows == 1 else 'them'}."
+    )
 
 
 def _drifts(before: Snapshot, after: Snapshot) -> list[str]:
@@ -223,10 +242,6 @@ def _drifts(before: Snapshot, after: Snapshot) -> list[str]:
     if after.n_alarms > before.n_alarms:
         return ["Maybe a drift: errors grew by more than chance, but it is not confirmed yet that rows have changed."]
     return []
-
-
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"
 
 
 def _were(n: int) -> str:
@@ -241,13 +256,17 @@ def _tag_list(pairs: Iterable[tuple[str, TagCounts]]) -> str:
 
 
 def _say_columns(tagger: Tagger) -> None:
-    """Print the kind of each column."""
+    """Print the kind of each column, and whether rows that come again can be noticed."""
+    from labelrace.tables.known_rows import are_told_apart
+
     tags, what = [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or []), "tags"
     if isinstance(tagger.tags, str) and tagger.separator_ is not None:
-        what += f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
+        what += f", separated by {_SIGNS.get(tagger.separator_, repr(tagger.separator_))}"
     if tagger.predicts_one_tag:
         what += ", one a row"
     kinds = {column.name: str(column) for column in tagger.columns_}
     width = min(max(map(len, [*kinds, *tags])), 40)
     for name, kind in (kinds | dict.fromkeys(tags[:_MAX_LISTED], what)).items():
         say(f"{name:<{width}}  {kind}")
+    if tagger.skip_known and not are_told_apart(tagger.columns_):
+        say("No column tells rows apart, neither an identifier nor texts: a row that is learned again counts again.")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from labelrace.base.table_formats import TABLES
 from labelrace.cli import options
-from labelrace.cli.messages import say
-from labelrace.cli.tagging import load_tagger
-
-if TYPE_CHECKING:
-    from labelrace.tables import Tagger
+from labelrace.cli.messages import number_of, say
+from labelrace.cli.tagging import load_tagger, load_whole
 
 
 class _ListByDefault(TyperGroup):
@@ -31,8 +29,6 @@ app = typer.Typer(
     cls=_ListByDefault, no_args_is_help=True, help="List the tags of a tagger; rename, merge, drop and add them."
 )
 
-# Suffixes of tables; no tag ends in one.
-_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".gz", ".zip")
 _Out = Annotated[Path | None, options.option("--out", "-o", help="A new file to save to, instead of replacing TAGGER.")]
 
 
@@ -73,9 +69,8 @@ def list_(tagger_file: options.TaggerFile, embed: options.Embed = None, as_json:
         for tag, one in listed.items()
     }
     titles = ["Rows", "Precision", "Recall", *(["Parent"] if any(parents.values()) else [])]
-    caption = (
-        f"{len(listed)} tags. Precision and recall are those of rows that were predicted before they were learned."
-    )
+    counted = number_of(len(listed), "tag")
+    caption = f"{counted}. Precision and recall are those of rows that were predicted before they were learned."
     print_table(text_table("tags", caption, titles, rows, "Tag"), Console())
 
 
@@ -85,13 +80,16 @@ def rename(
     old: Annotated[str, options.argument(help="A tag of the tagger.")],
     new: Annotated[str, options.argument(help="Its new name.")],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Rename a tag; the old name in later rows means the new one.
 
     [dim]Example:[/dim] labelrace tags rename tagger.labelrace login access
     """
-    _save(load_tagger(tagger_file, embed).rename_labels({old: new}), tagger_file, out, f"{old} is {new} now")
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.rename_labels({old: new})
+    _save(whole, tagger_file, out, force, f"Renamed {old} to {new}")
 
 
 @app.command()
@@ -100,15 +98,16 @@ def merge(
     tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
     into: Annotated[str, options.option(help="One of them, another tag, or a new name.")],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Merge tags into one; each of them means this one in later rows.
 
     [dim]Example:[/dim] labelrace tags merge tagger.labelrace billing returns --into money
     """
-    _save(
-        load_tagger(tagger_file, embed).merge_labels(tags, into), tagger_file, out, f"{', '.join(tags)} are {into} now"
-    )
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.merge_labels(tags, into)
+    _save(whole, tagger_file, out, force, f"Merged {', '.join(tags)} into {into}")
 
 
 @app.command()
@@ -116,13 +115,16 @@ def drop(
     tagger_file: options.TaggerFile,
     tags: Annotated[list[str], options.argument(help="Tags of the tagger.")],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Retire tags: they are no longer predicted, and ignored in later rows.
 
     [dim]Example:[/dim] labelrace tags drop tagger.labelrace search
     """
-    _save(load_tagger(tagger_file, embed).drop_labels(tags), tagger_file, out, f"{', '.join(tags)}: dropped")
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.drop_labels(tags)
+    _save(whole, tagger_file, out, force, f"Dropped {', '.join(tags)}")
 
 
 @app.command()
@@ -133,6 +135,7 @@ def add(
         options.argument(help="Names; or one table with the columns tag, synonyms, description and parent."),
     ],
     out: _Out = None,
+    force: options.Force = False,
     embed: options.Embed = None,
 ) -> None:
     """Add tags that no row has had yet, or details of known ones; they are suggested by their names at once.
@@ -141,22 +144,19 @@ def add(
     """
     from labelrace.tables.tag_details import read_details
 
-    files = [tag for tag in tags if Path(tag).suffix.lower() in _TABLES]
+    files = [tag for tag in tags if Path(tag).suffix.lower() in TABLES]
     if files and len(tags) > 1:
         raise ValueError(f"TAGS must be names, or one table, got {', '.join(tags)}: add the table by itself.")
     details = read_details(tags[0] if files else tags)
     given = {tag: one._asdict() for tag, one in details.items()}
-    _save(
-        load_tagger(tagger_file, embed).add_labels(given),
-        tagger_file,
-        out,
-        f"{len(given)} tag{'s' * (len(given) != 1)} added or described",
-    )
+    tagger, whole = load_whole(tagger_file, embed)
+    tagger.add_labels(given)
+    _save(whole, tagger_file, out, force, f"Added or described {number_of(len(given), 'tag')}")
 
 
-def _save(tagger: Tagger, tagger_file: Path, out: Path | None, message: str) -> None:
+def _save(whole: Any, tagger_file: Path, out: Path | None, force: bool, message: str) -> None:
     """Save a changed tagger whole, and say what changed."""
-    target = out or tagger_file
+    target = options.check_new(out, tagger_file, force)
     options.check_out(target)
-    tagger.save(target)
-    say(f"{message}: {target}")
+    whole.save(target)
+    say(f"{message}; saved to {target}.")

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from labelrace.cli import options
-from labelrace.cli.messages import say
+from labelrace.cli.messages import number_of, say
 from labelrace.cli.tagging import load_tagger, tables_of, tell_bad_rows
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def measure(
     if as_json:
         typer.echo(json.dumps(_facts(tested)))
         return
-    say(f"{len(tested.rows)} rows of {source}, predicted and compared with the tags they have; nothing was learned.")
+    rows_of = f"{number_of(len(tested.rows), 'row')} of {source}"
+    say(f"{rows_of}, predicted and compared with the tags they have; nothing was learned.")
     say_learned(tested.n_known)
     for line in measure_lines(tested.measures()):
         say(line)
@@ -71,8 +72,8 @@ def measure(
 def say_learned(n_known: int) -> None:
     """Warn of rows that were learned before, on which the quality is too high."""
     if n_known:
-        rows = "1 row" if n_known == 1 else f"{n_known:,} rows"
-        say(f"Warning: {rows} of these had been learned: the quality on them is too high.", err=True)
+        rows = number_of(n_known, "row")
+        say(f"Warning: {rows} of these had been learned: on such rows a tagger is better than on new ones.", err=True)
 
 
 def measure_lines(measures: dict[str, float]) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from labelrace.cli import options, tagging
-from labelrace.cli.messages import end_early, say
+from labelrace.cli.messages import end_early, number_of, say
 from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.cli.workers import Workers, train_on_workers
+from labelrace.exceptions import DataFormatError
 
 
 @options.takes_tags
@@ -29,7 +30,8 @@ def train(
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
     vocabulary: options.Vocabulary = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists, without asking.")] = False,
+    force: options.Force = False,
+    confirmed: options.Confirmed = False,
     table: options.TagOptions | None = None,
 ) -> None:
     """Train a model on a data file, or on tables with tags, and save it.
@@ -60,13 +62,13 @@ def train(
         beforehand = tagging.read_vocabulary(vocabulary)
         tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed, vocabulary=beforehand)
         if not where:
-            tagging.train_tagger(tagger, model, options.matching_files(sources), out, batch_size, table.reading)
-        elif any(table.reading) or "-" in sources:
-            raise ValueError("--workers and --scheduler are for files: leave out options for reading, and '-'.")
+            files = options.matching_files(sources)
+            tagging.train_tagger(tagger, model, files, out, batch_size, table.reading, confirmed)
         else:
+            where.check(sources, table.reading)
             train_on_workers(tagger, model, source, out, where, batch_size=batch_size)
-    elif vocabulary is not None:
-        raise ValueError("--vocabulary needs --tags: it is for tables with tags.")
+    elif vocabulary is not None or confirmed:
+        raise ValueError(f"--{'confirmed' if confirmed else 'vocabulary'} needs --tags: it is for tables with tags.")
     elif where:
         shared = make_model(model, **{"random_state": seed, **chosen})
         settings = {"batch_size": batch_size, "labels": options.as_labels(labels)}
@@ -90,7 +92,15 @@ def _train_model(
 
     if not hasattr(make_model(name, **parameters), "save"):
         raise ValueError(f"--model must be a model that can be saved, got {name}: 'labelrace run' compares any.")
-    stream = open_stream(source, labels)
+    try:
+        stream = open_stream(source, labels)
+    except DataFormatError as error:
+        if "cannot tell which columns are labels" not in str(error):
+            raise
+        raise DataFormatError(
+            f"{source}: cannot tell which columns are labels; add --tags COLUMN for a table with tags, or --labels for "
+            "a data file (see 'labelrace train --help')"
+        ) from None
     model = ModelSpec(name, {"label_names": list(stream.label_names), **parameters}).make(seed, stream.categorical)
     stopped = None
     if is_online(name):
@@ -102,11 +112,11 @@ def _train_model(
         model.fit(data.X, data.Y)
     # Codes of nominal values come from the file; another file must be read with the same codes.
     model.source_ = source_of(stream_features(stream))
-    model.save(out)
-    message = f"{name} learned {rows:,} rows with {len(stream.label_names):,} labels: {out}"
+    target, kept = (out, []) if stopped is None else options.place_of(out)
+    model.save(target)
     if stopped is not None:
-        end_early(stopped, message)
-    say(message)
+        end_early(stopped, rows, target, *kept)
+    say(f"{name} learned {number_of(rows, 'row')} with {number_of(len(stream.label_names), 'label')}: {out}")
 
 
 @options.takes_reading
@@ -123,31 +133,38 @@ def update(
     fold_tags: Annotated[
         bool, typer.Option("--fold-tags", help="From now on, tags that differ by case or spaces only are one tag.")
     ] = False,
+    force: options.Force = False,
+    confirmed: options.Confirmed = False,
     embed: options.Embed = None,
     vocabulary: options.Vocabulary = None,
     reading: Any = None,
 ) -> None:
     """Continue the training of a tagger with further rows, and replace its file.
 
-    Rows that were learned before with the same tags are skipped; with other tags they are corrections.
+    Rows that were learned before with the same tags are skipped; with other tags they are corrections. Of a file that
+    predict has written, the rows are learned whose tags somebody has changed.
 
     [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
-    target, files = out or tagger_file, options.matching_files(sources)
-    options.check_out(target, *files, vocabulary)
-    tagger = tagging.load_tagger(tagger_file, embed)
+    files = options.matching_files(sources)
+    options.check_out(out or tagger_file, *files, vocabulary)
+    target = options.check_new(out, tagger_file, force)
+    tagger, whole = tagging.load_whole(tagger_file, embed)
     usual = tagger.separator
     tagger.set_params(separator=separator or usual, fold_tags=fold_tags or tagger.fold_tags)
-    files = tagging.people_said(tagger, files, batch_size, reading)
-    if not files:
-        return
     if vocabulary is not None:
         tagger.add_labels(str(vocabulary))
     before = tagging.snapshot(tagger)
     nothing = f"Nothing was learned: no row of {', '.join(files)} has tags, and {tagger_file} is as it was."
-    stopped = tagging.learn_files(tagger, files, batch_size, reading, nothing)
+    learned = tagging.learn_files(tagger, files, batch_size, reading, nothing, confirmed)
     tagger.set_params(separator=usual)
-    tagger.save(target)
+    if learned.n_unchanged and tagger.state is before.state and vocabulary is None:
+        learned.tell_skipped()
+        check_learned(learned.stopped is None, learned.stopped, nothing)
+        say(f"{tagging.unchanged_text(learned.n_unchanged)} {tagger_file} is as it was.", err=True)
+        return
+    whole.save(target)
     more = tagger.n_rows_ - before.n_rows
-    counts = f"{more:,} more row{'s' * (more != 1)}, {tagger.n_rows_:,} in all, with {len(tagger.tags_):,} tags"
-    tagging.report_tagger(tagger, f"Learned {counts}: {target}", stopped, before, len(files))
+    tagging.check_ended(tagger, learned, before, target)
+    counts = f"{number_of(more, 'more row')}, {tagger.n_rows_:,} in all, with {number_of(len(tagger.tags_), 'tag')}"
+    tagging.report_tagger(tagger, f"Learned {counts}: {target}", learned, before, len(files))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelrace.cli.messages import Interrupted, say
+from labelrace.cli.options import given_of, place_of
+
+if TYPE_CHECKING:
+    from labelrace.streams.table_sources import Reading
 
 
 class Workers(NamedTuple):
@@ -18,6 +22,16 @@ class Workers(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.workers is not None or self.scheduler is not None
+
+    def check(self, sources: Iterable[str], reading: Reading) -> None:
+        """Refuse what workers do not read."""
+        if not self:
+            return
+        if "-" in sources:
+            raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
+        if given := given_of(reading):
+            options = " and ".join(given)
+            raise ValueError(f"Workers must find out how to read files, got {options}: leave it out, or --workers.")
 
 
 def train_on_workers(
@@ -39,13 +53,15 @@ def train_on_workers(
     except KeyboardInterrupt:
         if not model.is_fitted:
             raise Interrupted("Nothing was merged yet, and no file was written.") from None
-        model.save(out)
-        raise Interrupted(" ".join(_summary(name, steps[-1], out))) from None
+        target, kept = place_of(out)
+        model.save(target)
+        raise Interrupted(" ".join([*_summary(name, steps[-1], target), *kept])) from None
     except DistributedError as error:
         if not model.is_fitted:
             raise
-        model.save(out)
-        raise DistributedError(f"{error} It was saved: {out}") from None
+        target, kept = place_of(out)
+        model.save(target)
+        raise DistributedError(" ".join([f"{error} It was saved: {target}.", *kept])) from None
     model.save(out)
     for line in _summary(name, steps[-1], out):
         say(line)
@@ -70,8 +86,6 @@ def predict_on_workers(
     from labelrace.distributed.predicting import pieces_to_predict, predict_pieces
     from labelrace.tables import Tagger
 
-    if source == "-":
-        raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
     pieces = pieces_to_predict(model, source, **settings)
     first = 0
     with connect(**where._asdict()) as client:

@@ -1,6 +1,7 @@
 """How good a tagger is on a tagged table, and how two of them differ; nothing is learned.
 
-F1, precision and recall are scikit-learn's with ``zero_division=0``, over the tags that occur or are predicted.
+F1, precision and recall of tags are scikit-learn's with ``zero_division=0``, over the tags that occur or are predicted.
+The example F1 is the mean of `labelrace.tables.state.f1` over rows.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from labelrace.measures.calibration import Reliability
 from labelrace.tables import TagCounts, Tagger
 from labelrace.tables.known_rows import row_keys
 from labelrace.tables.read import Table
-from labelrace.tables.state import count_tested
+from labelrace.tables.state import F1_OF_NOTHING, count_tested, f1
 from labelrace.tables.tag_details import f1_with_parents, parent_of
 
 CONVENTION = (
     "F1, precision and recall as scikit-learn computes them, over the tags that occur or are predicted; "
-    "what is divided by 0 counts as 0."
+    f"what is divided by 0 counts as 0. {F1_OF_NOTHING}"
 )
 PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """The target precisions of a test."""
@@ -41,8 +42,8 @@ class MeasuredRow(NamedTuple):
 
     @property
     def f1(self) -> float:
-        """Twice the shared tags by the sum of both; 0 where there are none."""
-        return 2 * len(self.true & self.predicted) / max(len(self.true) + len(self.predicted), 1)
+        """The F1 of the row."""
+        return f1(self.true, self.predicted)
 
 
 class PrecisionResult(NamedTuple):

@@ -215,7 +215,8 @@ class CsvFile(TableFile):
                     self.on_bad_row(error)
                     continue
                 if row and len(row) != len(self.names):
-                    what = f"{len(self.names)} columns; correct the row, or the file is cut here"
+                    end = ", or the file is cut here" if len(row) < len(self.names) else ""
+                    what = f"{len(self.names)} columns; correct the row{end}"
                     if len(self.names) == 1:
                         what = "one column; give the delimiter that separates columns, or correct the row"
                     what = f"the row has {len(row)} cells, but the header has {what}"

@@ -5,7 +5,9 @@ Rows of standard input are read as they arrive: JSON lines, or CSV; the first li
 
 from __future__ import annotations
 
+import codecs
 import csv
+import warnings
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -15,13 +17,15 @@ from labelrace.base.limits import LINE
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.encodings import find_delimiter
 from labelrace.streams.excel import ExcelFile
-from labelrace.streams.files import Location, suffix_of
+from labelrace.streams.files import Location, open_data, suffix_of
 from labelrace.streams.jsonl import JsonFile, read_json
 from labelrace.streams.table_files import ArrowFile, CsvFile, OnBadRow
 
 _CSV, _JSON, _ARROW = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
 _EXCEL = (".xlsx", ".xlsm")
 _PATH = Path("standard input")
+# Bytes of a file that show how it is written.
+_LOOKED_AT = 1 << 20
 
 
 class Reading(NamedTuple):
@@ -67,6 +71,32 @@ def open_table(path: Path, reading: Reading = Reading()) -> CsvFile | JsonFile |
     if suffix in _EXCEL:
         return ExcelFile(path, sheet, on_bad_row)
     return JsonFile(path, on_bad_row=on_bad_row) if suffix in _JSON else ArrowFile(path)
+
+
+class CsvForm(NamedTuple):
+    """How a program writes CSV: the delimiter, and whether it knows UTF-8 by a byte order mark only."""
+
+    delimiter: str = ","
+    bom: bool = False
+
+
+def csv_form(path: Path, reading: Reading = Reading()) -> CsvForm:  # noqa: B008
+    """Tell how a CSV file is to be written, for the program that has written this one; commas for other files.
+
+    A byte order mark is needed where there is one, and where the first megabyte is not UTF-8.
+    """
+    if suffix_of(path) != ".csv" or not path.is_file():
+        return CsvForm()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is found is said when the rows are read
+        delimiter = CsvFile(path, delimiter=reading.delimiter, encoding=reading.encoding).delimiter
+    with open_data(path) as file:
+        start = file.read(_LOOKED_AT)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return CsvForm(delimiter, True)
+    return CsvForm(delimiter, start.startswith(codecs.BOM_UTF8))
 
 
 class TextRows(NamedTuple):

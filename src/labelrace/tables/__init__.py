@@ -7,7 +7,8 @@ from labelrace.tables.features import TableFeatures
 from labelrace.tables.read import file_tables, table_batches, text_tables
 from labelrace.tables.state import TagCounts
 from labelrace.tables.tagger import Tagger
-from labelrace.tables.tags import join_tags, tagged_dataset
+from labelrace.tables.tags import tagged_dataset
+from labelrace.tables.write import join_tags
 
 __all__ = [
     "Column",

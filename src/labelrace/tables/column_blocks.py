@@ -243,6 +243,6 @@ def refuse_contradiction(column: Column, cells: Cells, wrong: list[int]) -> None
     if len(wrong) >= _CONTRADICTION and len(wrong) == len(filled(cells)):
         example = as_texts(cells[wrong[0] : wrong[0] + 1])[0]
         raise ValueError(
-            f"The column {column.name!r} must hold what it is read as, {column}, got {example[:40]!r} and the like: "
+            f"The column {column.name!r} must hold what it is read as ({column}), got {example[:40]!r} and the like: "
             "give the right column or kind; a column that was learned as something else must be renamed."
         )

@@ -40,6 +40,7 @@ class Wanted(NamedTuple):
     precision: float | None = None  # share of them that is to be right; None for label sets by the model's rule
     min_probability: float = 0.0
     single: bool | str = False  # whether it is one tag, the most likely; "auto" if all rows learned had one
+    may_be_none: bool = False  # whether it was learned, too, that no tag applies to a row
 
 
 ANY = Wanted()
@@ -50,7 +51,7 @@ class Suggestion(NamedTuple):
     """The suggested tags of a row."""
 
     tags: dict[str, float]  # with their probabilities, most likely first
-    review: bool  # whether a person should look at it, as no tag is sure enough
+    review: bool  # whether a person should look at it, as no tag is sure enough, or nothing in it is known
 
 
 class Ranked(NamedTuple):
@@ -131,22 +132,29 @@ class Known:
 
     def ranked(self, rows: Rows, wanted: Wanted = ANY, k: int = 0) -> list[Ranked]:
         """Suggest tags as `suggest` does, and return the ``k`` most likely ones as `predict_top` does."""
-        found, likely, chosen = self._chosen(rows, wanted)
+        found, likely, chosen, are_open = self._chosen(rows, wanted)
         names, given = tuple(self.tags), [dict[str, float]() for _ in chosen]
         pairs = np.nonzero(chosen)[0], found.tags[chosen], likely[chosen]
         for row, tag, p in zip(*map(np.ndarray.tolist, pairs), strict=True):
             given[row][names[tag]] = p
         # More candidates than suggestions are chosen from would change these.
         tops = self._top(found, likely, k) if k <= suggestions.N_CANDIDATES else self.predict_top(rows, k)
-        return [Ranked(tags, not tags, list((dict(top) | tags).items())) for tags, top in zip(given, tops, strict=True)]
+        return [
+            Ranked(tags, is_open and not tags, list((dict(top) | tags).items()))
+            for tags, is_open, top in zip(given, are_open.tolist(), tops, strict=True)
+        ]
 
     def _top(self, found: Candidates, likely: FloatArray, k: int) -> list[list[tuple[str, float]]]:
         """Return the names and probabilities of the first candidates of each row."""
         names, pairs = tuple(self.tags), zip(found.tags.tolist(), likely.tolist(), strict=True)
         return [list(islice(((names[tag], p) for tag, p in zip(*row, strict=True) if tag >= 0), k)) for row in pairs]
 
-    def _chosen(self, rows: Rows, wanted: Wanted) -> tuple[Candidates, FloatArray, BoolArray]:
-        """Return candidates, their probabilities, and which of them are suggested."""
+    def _chosen(self, rows: Rows, wanted: Wanted) -> tuple[Candidates, FloatArray, BoolArray, BoolArray]:
+        """Return candidates, their probabilities, which of them are suggested, and for which rows none means nothing.
+
+        That no tag is chosen for a row means that none applies only if that was learned, the row is known, and it is
+        not a limit that has left none.
+        """
         if self.is_single(wanted):
             found, likely = self._candidates(rows)
             chosen = np.cumsum(found.tags >= 0, axis=1) == 1
@@ -155,17 +163,17 @@ class Known:
             chosen = suggestions.choose(self.rule, found)
         else:
             found, likely, chosen = self._own_chosen(rows)
+        had_tags = chosen.any(axis=1)
         if wanted.precision is not None:
             least = suggestions.least_confidence(self.state.suggestions, wanted.precision)
             given = self.state.suggestions, likely, found.tags, self.surplus, np.diff(rows.matrix.indptr)
             chosen &= suggestions.confidence(*given) >= least
-        chosen &= (found.tags >= 0) & (likely >= wanted.min_probability) & self._is_known(rows)[:, None]
-        return found, likely, chosen
+        is_known = self._is_known(rows)
+        chosen &= (found.tags >= 0) & (likely >= wanted.min_probability) & is_known[:, None]
+        return found, likely, chosen, had_tags | ~is_known | (not wanted.may_be_none)
 
     def is_single(self, wanted: Wanted) -> bool:
         """Return whether one tag is suggested for each row."""
-        if wanted.precision is not None:
-            return False
         return self._has_one_tag_a_row if wanted.single == "auto" else bool(wanted.single)
 
     @cached_property

@@ -160,6 +160,11 @@ def all_new(known: KnownRows, n_rows: int) -> Met:
     return Met(known, nothing, nothing)
 
 
+def are_told_apart(columns: Sequence[Column]) -> bool:
+    """Return whether rows can be known again: without identifiers and texts, other rows may be the same."""
+    return bool(_TELLING.intersection(column.kind for column in columns))
+
+
 def row_keys(columns: Sequence[Column], table: Table) -> Hashes:
     """Hash the identifying cells of the rows of a table; 0 for rows that cannot be distinguished.
 

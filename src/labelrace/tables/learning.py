@@ -133,6 +133,8 @@ def _learn_part(
     if tagger.skip_known:
         met = known_rows.meet(state.known_rows, update.state.columns, table, *given)
     to_learn, to_test = met.to_learn(*given), met.to_test(*given)
+    if table.was_predicted:
+        to_test = [], []
     rows = None
     # A model that has learned nothing, as in an emptied tagger, is not tested: its errors mean nothing.
     if known is not None and known.state.n_rows and (test_with is not None or to_learn[0]):

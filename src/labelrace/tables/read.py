@@ -36,14 +36,16 @@ class Table(NamedTuple):
     columns: dict[str, Cells]
     n_rows: int
     has_names: bool = True  # whether the user gave the names
-    arrow: Any = None  # the Arrow table that it was made from, if any: its cells are written unchanged
+    arrow: Any = None  # the Arrow table that it was made of, if any: its cells are to be written as they were
+    # Whether people have corrected what a tagger predicted: rows chosen by its errors tell nothing of its quality.
+    was_predicted: bool = False
 
     def slice(self, start: int, stop: int) -> Table:
         """Return the rows from `start` up to `stop`."""
         columns = {name: cells[start:stop] for name, cells in self.columns.items()}
         n_rows = max(0, min(stop, self.n_rows) - start)
         arrow = None if self.arrow is None else self.arrow.slice(start, n_rows)
-        return Table(columns, n_rows, self.has_names, arrow)
+        return Table(columns, n_rows, self.has_names, arrow, self.was_predicted)
 
     def take(self, rows: Iterable[int]) -> Table:
         """Return the rows with the given numbers."""
@@ -52,13 +54,13 @@ class Table(NamedTuple):
             name: cells[numbers] if isinstance(cells, np.ndarray) else [cells[row] for row in numbers]
             for name, cells in self.columns.items()
         }
-        return Table(columns, len(numbers), self.has_names)
+        return Table(columns, len(numbers), self.has_names, was_predicted=self.was_predicted)
 
     def drop(self, names: Iterable[str]) -> Table:
         """Return the table without some of its columns."""
         dropped = set(names)
         columns = {name: cells for name, cells in self.columns.items() if name not in dropped}
-        return Table(columns, self.n_rows, self.has_names)
+        return Table(columns, self.n_rows, self.has_names, was_predicted=self.was_predicted)
 
 
 def stack_tables(tables: Sequence[Table]) -> Table:
@@ -89,8 +91,8 @@ def as_table(X: Any) -> Table:
 
     Examples
     --------
-    >>> as_table([{"title": "Poached eggs", "price": 3}, {"title": None}])
-    Table(columns={'title': ['Poached eggs', None], 'price': [3, None]}, n_rows=2, has_names=True, arrow=None)
+    >>> as_table([{"title": "Poached eggs", "price": 3}, {"title": None}]).columns
+    {'title': ['Poached eggs', None], 'price': [3, None]}
     """
     if isinstance(X, Table):
         return X

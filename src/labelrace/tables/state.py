@@ -22,6 +22,8 @@ UNTAGGED = ("unknown", "none")
 ENOUGH = 100
 # Number of different sets of tags that are counted.
 MAX_SETS = 2**16
+F1_OF_NOTHING = "The example F1 of a row without tags for which none is predicted is 1."
+"""The convention of `f1`, for footnotes."""
 
 
 class TagCounts(NamedTuple):

@@ -48,6 +48,8 @@ _HALF_LIFE = 2000.0
 _MAX_MONITORED = 512
 # Bins of confidences; fewest suggestions that show a precision, and prior suggestions of the expected precision.
 _N_BINS, _FEWEST, _EXPECTED = 100, 20.0, 1000.0
+# What is left at least of a suggestion that is still remembered.
+_SEEN = 0.5
 # Variance that a tag's surplus is shrunken by, and the most that it remembers; probabilities from which it learns.
 _SHRINKAGE, _MOST_VARIANCE, _LEAST_LIKELY = 5.0, 15.0, 0.1
 _SURE = 1e-4
@@ -344,7 +346,11 @@ def precision_curve(state: Suggestions) -> PrecisionCurve:
 
 
 def least_confidence(state: Suggestions, precision: float) -> float:
-    """Find the least confidence at which suggestions reach a precision; infinite if there is none."""
+    """Find the confidence from which on suggestions are right so often; infinite if nothing is.
+
+    It is none below which no suggestion has been right: sure tags are not to make up for one like that.
+    """
     curve = precision_curve(state)
-    enough = np.flatnonzero((curve.precision >= precision) & (curve.n_suggestions >= _FEWEST))
+    was_right = np.maximum.accumulate(state.confidences[1] >= _SEEN)
+    enough = np.flatnonzero((curve.precision >= precision) & (curve.n_suggestions >= _FEWEST) & was_right)
     return float(curve.confidence[enough[0]]) if len(enough) else np.inf

@@ -7,7 +7,9 @@ of the name: ``hardware > printer`` and ``hardware::printer`` are children of ``
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelrace.base.parameters import quoted_list
@@ -52,14 +54,22 @@ def read_details(tags: Any) -> dict[str, TagDetails]:
         return _of_table(Table({"tag": list(tags)}, len(tags))) if tags else {}
     details: dict[str, TagDetails] = {}
     for table in table_batches(tags, _ROWS):
-        details |= _of_table(table)
+        details |= _of_table(table, str(tags) if isinstance(tags, (str, Path)) else "")
     return details
 
 
-def _of_table(table: Table) -> dict[str, TagDetails]:
-    if "tag" not in table.columns or not set(table.columns).issubset(_COLUMNS):
+def _of_table(table: Table, source: str = "") -> dict[str, TagDetails]:
+    """Read what a table says of tags; ``source`` is its file, for errors."""
+    where = f"{source}: " if source else ""
+    columns = {name.strip().lower(): cells for name, cells in table.columns.items()}
+    if "tag" not in columns:
         got = quoted_list(table.columns, 20)
-        raise ValueError(f"The tags must have the columns 'tag' and any of {quoted_list(_COLUMNS[1:])}, got {got}.")
+        raise ValueError(
+            f"{where}The tags must have the columns 'tag' and any of {quoted_list(_COLUMNS[1:])}, got {got}."
+        )
+    if others := [name for name in table.columns if name.strip().lower() not in _COLUMNS]:
+        warnings.warn(f"{where}Columns that say nothing of tags are left out: {quoted_list(others, 20)}.", stacklevel=2)
+    table = table._replace(columns=columns)
     nothing = [None] * table.n_rows
     texts = {name: as_texts(table.columns.get(name, nothing)) for name in _COLUMNS}
     cells = table.columns.get("synonyms", nothing)
@@ -68,7 +78,7 @@ def _of_table(table: Table) -> dict[str, TagDetails]:
     synonyms = as_lists(cells, None if separator == " " else separator)
     names = list(map(as_name, texts["tag"]))
     if "" in names:
-        raise ValueError(f"The tags must all have a name, got none in row {names.index('') + 1}.")
+        raise ValueError(f"{where}The tags must all have a name, got none in row {names.index('') + 1}.")
     parents = [as_name(parent) or None for parent in texts["parent"]]
     rows = zip(names, synonyms, texts["description"], parents, strict=True)
     return {tag: TagDetails(tuple(map(as_name, listed)), text.strip(), parent) for tag, listed, text, parent in rows}

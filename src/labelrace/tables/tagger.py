@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from inspect import signature
 from typing import Any, Literal, Self, overload
@@ -31,7 +32,7 @@ from labelrace.tables.state import UNTAGGED, TaggerState, TagSets
 from labelrace.tables.tag_details import read_details
 from labelrace.tables.tag_doubts import fold, say_doubts
 from labelrace.tables.tagger_attributes import TaggerAttributes
-from labelrace.tables.tags import tagged_batches, without_tags
+from labelrace.tables.tags import check_separator, tagged_batches, without_tags
 from labelrace.typing import Array, SparseMatrix
 
 
@@ -66,7 +67,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         Tags that are less likely are not given.
     single : {"auto", True, False}, default="auto"
         Whether one tag is predicted for each row, the most likely one; by default if all rows had one, of at least 100.
-        Not with `precision`.
+        With `precision` or `min_probability` it is given where it is sure enough.
     fold_tags : bool, default=False
         Whether tags that differ by case, spaces or composition only are one tag, in the spelling learned first.
     vocabulary : dict, list, table or path, default=None
@@ -138,7 +139,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, confirmed: bool = False) -> Self:
         """Learn a table, and forget everything learned before.
 
         Parameters
@@ -146,6 +147,9 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         X : table or path
         y : list of sets, lists or texts, or data frame of 0 and 1, default=None
             The tags of each row, if they are not a column of the table.
+        confirmed : bool, default=False
+            Whether people have looked at all rows of a table that the command ``predict`` has written. By default rows
+            that still have the tags predicted for them are skipped.
 
         Returns
         -------
@@ -155,7 +159,7 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         fresh.__dict__.pop("_known", None)
 
         def change() -> None:
-            fresh.partial_fit(X, y)
+            fresh.partial_fit(X, y, confirmed=confirmed)
             if not fresh.is_fitted:
                 raise ValueError(
                     "X must have rows with tags, got none: learn tables that may have none by partial_fit."
@@ -165,25 +169,25 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         one_at_a_time(self._writers, change)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, *, confirmed: bool = False) -> Self:
         """Learn a further table; see `fit`.
 
         Parameters
         ----------
-        X, y
+        X, y, confirmed
             As for `fit`.
 
         Returns
         -------
         self
         """
-        for batch in self.tagged_batches(X, y):
+        for batch in self.tagged_batches(X, y, confirmed=confirmed):
             self.learn_batch(*batch)
         return self
 
-    def learn_batch(self, table: Table, tags: TagSets, separator: str | None) -> None:
-        """Learn one of `tagged_batches`, completely or not at all."""
-        one_at_a_time(self._writers, self._learn, table, tags, separator)
+    def learn_batch(self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False) -> list[set[str]]:
+        """Learn one of `tagged_batches`, completely or not at all; return what was predicted before, if asked to."""
+        return one_at_a_time(self._writers, self._learn, table, tags, separator, test)
 
     def after_batch(
         self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False
@@ -208,13 +212,15 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         after._known = replace(known, state=known.state.add_tested(true, predicted))
         return after
 
-    def prequential_fit(self, X: Any, y: Any = None, *, progress: bool = False) -> list[set[str]]:
+    def prequential_fit(
+        self, X: Any, y: Any = None, *, confirmed: bool = False, progress: bool = False
+    ) -> list[set[str]]:
         """Predict the rows of a table, batch by batch, each before it is learned; `quality_` is the quality so far.
 
         Parameters
         ----------
-        X, y
-            As for `fit`.
+        X, y, confirmed
+            As for `fit`. Rows of a table that was predicted before are learned, but test nothing.
         progress : bool, default=False
             Whether to show how many rows have been learned, in a terminal or a notebook.
 
@@ -225,26 +231,49 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         """
         predicted = list[set[str]]()
         with progress_bar(progress, count_rows(X)) as show:
-            for batch in self.tagged_batches(X, y):
+            for batch in self.tagged_batches(X, y, confirmed=confirmed):
                 predicted += one_at_a_time(self._writers, self._learn, *batch, True)
                 show(len(predicted), f"{len(predicted):,} rows")
         return predicted
 
     def tagged_batches(
-        self, X: Any, y: Any = None, *, reading: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        reading: Any = None,
+        confirmed: bool = False,
+        on_unchanged: Callable[[int], object] | None = None,
     ) -> Iterator[tuple[Table, TagSets, str | None]]:
-        """Yield the batches of a table without its tags, the tags, and their separator."""
+        """Yield the batches of a table without its tags, the tags, and their separator.
+
+        Rows with just the tags that were predicted are left out, see `fit`; ``on_unchanged`` gets their number in each
+        batch. By default there is one warning of them.
+        """
         parameters.check_choice("untagged", self.untagged, UNTAGGED)
         for name in ("fold_tags", "skip_known", "encoders_only"):
             parameters.check_flag(name, getattr(self, name))
+        parameters.check_flag("confirmed", confirmed)
         if not isinstance(self.separator, str | None) or self.separator == "":
             raise ValueError(f"separator must be a text, or None to detect it, got {self.separator!r}.")
         if y is None and self.tags is not None and not self.tags:
             raise ValueError(f"tags must be the name of a column, or a list of columns, got {self.tags!r}.")
         parameters.check_whole("batch_size", self.batch_size, 1)
         separator = self.separator or (self._known.state.separator if self.is_fitted else None)
-        for table, tags, found in tagged_batches(X, y, self.tags, separator, self.batch_size, reading):
+        unchanged = list[int]()
+        settings: Any = {"confirmed": confirmed, "on_unchanged": on_unchanged or unchanged.append}
+        for table, tags, found in tagged_batches(X, y, self.tags, separator, self.batch_size, reading, **settings):
+            if y is None and self.is_fitted and found is not None and found == self.state.separator:
+                check_separator(tags, found, self.state.all_names())
             yield table, self._folded(tags), found
+        if unchanged:
+            rows = "1 row" if sum(unchanged) == 1 else f"{sum(unchanged):,} rows"
+            warnings.warn(
+                f"Left out {rows} with just the tags that were predicted: a tagger learns only what people said. If "
+                "somebody has looked at all rows, give confirmed=True.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _folded(self, tags: TagSets) -> TagSets:
         """Return tags with one spelling for each, if that is wanted."""
@@ -368,7 +397,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         -------
         list of Suggestion, or data frame
             Each with ``tags``, a dict from tag to probability, most likely first, and ``review``: true where no tag is
-            sure enough, or nothing in the row has been seen before.
+            sure enough, or nothing in the row has been seen before. Where rows were learned to which no tag applies
+            (``untagged="none"``, or columns of 0 and 1), a row without tags may be one of these.
         """
         known = self._checked_known()
         suggested = [one for rows in self._rows(known, X) for one in known.suggest(rows, self._wanted)]
@@ -471,7 +501,8 @@ class Tagger(ColumnParameters, TaggerAttributes, BaseEstimator):  # type: ignore
         parameters.check_number("min_probability", self.min_probability, 0.0, 1.0)
         if self.single not in (True, False, "auto"):
             raise ValueError(f'single must be True, False or "auto", got {self.single!r}.')
-        return Wanted(self.precision, self.min_probability, self.single)
+        may_be_none = self.untagged == "none" or isinstance(self.tags, (list, tuple))
+        return Wanted(self.precision, self.min_probability, self.single, may_be_none)
 
     @property
     def predicts_one_tag(self) -> bool:

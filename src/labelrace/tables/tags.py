@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,25 +13,37 @@ import scipy.sparse
 
 from labelrace.base.parameters import quoted_list
 from labelrace.base.sparse import stacked
-from labelrace.exceptions import DataFormatError
+from labelrace.exceptions import DataFormatError, TableError
 from labelrace.streams import Dataset
 from labelrace.tables.cells import Cells, as_lists, as_name, as_numbers, is_missing
-from labelrace.tables.column_kinds import find_separator
+from labelrace.tables.column_kinds import SEPARATORS, find_separator
 from labelrace.tables.features import TableFeatures
 from labelrace.tables.read import Table, as_table, table_batches
 from labelrace.tables.state import TagNames, TagSets
-from labelrace.tables.write import is_waiting, without_written
+from labelrace.tables.write import predicted_in, without_written
 
 _SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_NAMES = {" ": "space", "\t": "tab", "\n": "line end"}
+# Rows from which it is not by chance that new tags are made of known ones.
+_FEW = 3
 
 
 def tagged_batches(
-    X: Any, y: Any, tags: str | Sequence[str] | None, separator: str | None, size: int, reading: Any = None
+    X: Any,
+    y: Any,
+    tags: str | Sequence[str] | None,
+    separator: str | None,
+    size: int,
+    reading: Any = None,
+    *,
+    confirmed: bool = False,
+    on_unchanged: Callable[[int], object] = int,
 ) -> Iterator[tuple[Table, TagSets, str | None]]:
     """Yield the batches of a table without its tags, the tags, and their separator.
 
     ``y`` has the tags of all rows, or is None if they are in the columns ``tags`` of the table. ``separator`` is
-    detected if it is None. ``reading`` says how a file is read.
+    detected if it is None. ``reading`` says how a file is read. Of a table that was predicted, only rows of which
+    people have said something are yielded, see `rows_said`; ``on_unchanged`` gets the number of others of each batch.
     """
     if y is not None:
         table = as_table(X)
@@ -50,14 +61,48 @@ def tagged_batches(
             tags_of_table(X, tags, separator)
     for batch in table_batches(X, size, reading):
         sets, separator = tags_of_table(batch, tags, separator)
-        waits = is_waiting(batch) or ()
-        # A row that waits for review without tags is not tagged yet.
-        said = [row for row, names in enumerate(sets) if names is not None or not (waits and waits[row])]
+        said, n_unchanged = rows_said(batch, sets, confirmed)
+        if n_unchanged:
+            on_unchanged(n_unchanged)
         if not said:
             continue
         if len(said) < len(sets):
             batch, sets = batch.take(said), [sets[row] for row in said]
         yield without_tags(batch, tags), sets, separator
+
+
+def rows_said(table: Table, tags: TagSets, confirmed: bool) -> tuple[list[int], int]:
+    """Return the rows of which a person has said something, and how many others still have the tags predicted for them.
+
+    A row that was left to people is said if it has tags now, or no longer waits for review; a row with predicted tags
+    if it has others now, or is ``confirmed``. In a table that was not written beside predictions all rows are.
+    """
+    written = predicted_in(table)
+    if written is None:
+        return list(range(table.n_rows)), 0
+    said, n_unchanged = list[int](), 0
+    for row, (now, (given, waits)) in enumerate(zip(tags, written, strict=True)):
+        if given is not None and given == (now or set()) and not confirmed:
+            n_unchanged += 1
+        elif given is not None or now is not None or not waits:
+            said.append(row)
+    return said, n_unchanged
+
+
+def check_separator(tags: TagSets, separator: str, known: Collection[str]) -> None:
+    """Refuse tags that are others when they are split at another sign: most of those that are new are known then."""
+    names = set(known)
+    new = [row for row in tags if row and not row <= names]
+    for other in (*SEPARATORS, " "):
+        parts = ([part.strip() for tag in row for part in tag.split(other)] for row in new)
+        n_found = sum(len(one) > len(row) and set(one) <= names for one, row in zip(parts, new, strict=True))
+        # A new tag may well be two words that are tags.
+        if other != separator and 2 * n_found > len(new) and n_found >= (_FEW if other == " " else 1):
+            found, learned = (_NAMES.get(sign, sign) for sign in (other, separator))
+            raise TableError(
+                f"The tags must be separated by {learned!r}, as those learned before, got {found!r}: give --separator "
+                f"{found!r}, in Python separator={found!r}."
+            )
 
 
 def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
@@ -72,11 +117,13 @@ def tags_of_table(table: Table, tags: str | Sequence[str], separator: str | None
     """
     names = [tags] if isinstance(tags, str) else list(tags)
     absent = [name for name in names if name not in table.columns]
+    if absent and not table.columns:
+        raise ValueError(f"The table must have rows, with the column {absent[0]!r}, got none: give rows to learn.")
     if absent:
         similar = next((name for name in table.columns if name.strip().lower() == absent[0].strip().lower()), None)
         hint = "" if similar is None else f" Did you mean {similar!r}?"
         if len(table.columns) == 1:
-            hint = " Is it the delimiter of columns that must be given?"
+            hint = " Is it the delimiter of columns, or the sheet of a workbook, that must be given?"
         raise ValueError(
             f"The table must have the column {absent[0]!r}, which is to hold tags, got columns "
             f"{quoted_list(table.columns, 20)}.{hint}"
@@ -124,27 +171,6 @@ def _tags_of_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
         for row in np.flatnonzero(numbers == 1):
             sets[row].add(as_name(name))
     return [tags if flag else None for tags, flag in zip(sets, is_known, strict=True)]
-
-
-def join_tags(tags: Iterable[str], separator: str | None) -> str:
-    """Write tags as one text, in their order; as a JSON list if a tag contains the separator.
-
-    Parameters
-    ----------
-    tags : iterable of str
-    separator : str or None
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> join_tags(["oven", "egg"], " "), join_tags(["a;b", "c"], None)
-    ('oven egg', '["a;b", "c"]')
-    """
-    listed, between = list(tags), separator or ";"
-    return json.dumps(listed) if any(between in tag for tag in listed) else between.join(listed)
 
 
 @dataclass(frozen=True, eq=False)

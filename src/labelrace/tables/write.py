@@ -1,8 +1,9 @@
 """Tables with suggested tags, written as files that people edit and that are learned again.
 
-A table is written as it was read, with the tags in their column, and two columns beside them: ``probabilities``, those
-of the tags, and ``review``, whether a person should look at the row. Both are left out when such a file is learned or
-predicted again; and a row that waits for review, still without tags, is never learned.
+A table is written as it was read, with the tags in their column, and three columns beside them: ``predicted``, the same
+tags once more, ``probabilities``, those of the tags, and ``review``, whether a person should look at the row. They are
+left out when such a file is learned or predicted again. ``predicted`` tells what people have said since: a row whose
+tags are still those that were predicted is not learned, and neither is one that still waits for review, without tags.
 """
 
 from __future__ import annotations
@@ -17,27 +18,38 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from labelrace.base.formulas import escape_formula
+from labelrace.base.table_formats import WRITTEN as FORMATS
 from labelrace.exceptions import DataFormatError
-from labelrace.tables.cells import as_text
+from labelrace.tables.cells import as_lists, as_text, is_missing, parse_list
 from labelrace.tables.read import Table
 
-PROBABILITIES, REVIEW = "probabilities", "review"
-"""The columns that are written beside tags."""
 
-_OWN = "predicted_"
-_PLAIN, _PREFIXED = (PROBABILITIES, REVIEW), (_OWN + PROBABILITIES, _OWN + REVIEW)
+class Written(NamedTuple):
+    """What the columns are called that are written beside tags."""
+
+    predicted: str = "predicted"
+    probabilities: str = "probabilities"
+    review: str = "review"
+    top: str = "top"
+    top_probabilities: str = "top_probabilities"
+
+
+_PLAIN = Written()
+_PREFIXED = Written("predicted_tags", *(f"predicted_{name}" for name in _PLAIN[1:]))
 WRITTEN = frozenset((*_PLAIN, *_PREFIXED))
 """All names that these columns may have."""
 
-FORMATS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
-_TRUTHS = {"": False, "true": True, "false": False, "1": True, "0": False}
-# The longest text of a cell in Excel; and the characters that its files cannot hold.
+_TRUE = frozenset(("true", "1", "yes", "wahr", "vrai", "verdadero", "vero"))
+_FALSE = frozenset(("", "false", "0", "no", "falsch", "faux", "falso"))
+# What separates tags in the column `predicted`, whatever does in that of tags.
+_BETWEEN = ";"
+# The longest text of a cell in Excel; and what its files cannot hold.
 _LONGEST = 32_767
 _CONTROL = dict.fromkeys(i for i in range(32) if chr(i) not in "\t\n\r")
 
@@ -47,9 +59,34 @@ Write: TypeAlias = Callable[[Table], None]
 # --- What is written --------------------------------------------------------------------------------------------------
 
 
-def written_names(known: Sequence[str]) -> tuple[str, str]:
-    """Return the names of the columns beside tags; with a prefix if a tagger has learned a column of such a name."""
-    return _PREFIXED if {PROBABILITIES, REVIEW}.intersection(known) else _PLAIN
+def written_names(known: Iterable[str]) -> Written:
+    """Return the names of the columns beside tags; with a prefix if a tagger has learned a column that is called so."""
+    return _PREFIXED if set(_PLAIN).intersection(known) else _PLAIN
+
+
+def as_predicted(tags: Iterable[str] | None) -> str | None:
+    """Return what the column `predicted` says of a row: its tags, or None if it was left to people.
+
+    Examples
+    --------
+    >>> as_predicted(["oven", "egg"]), as_predicted([]), as_predicted(None)
+    ('oven;egg', '[]', None)
+    """
+    return None if tags is None else join_tags(tags, _BETWEEN) or "[]"
+
+
+def join_tags(tags: Iterable[str], separator: str | None) -> str:
+    """Write tags as one text, in their order; as a JSON list if the text would be read as others.
+
+    Examples
+    --------
+    >>> join_tags(["oven egg"], ";"), join_tags(["a;b", "c"], None), join_tags(["<a>"], " ")
+    ('oven egg', '["a;b", "c"]', '["<a>"]')
+    """
+    listed, between = list(tags), separator or ";"
+    text = between.join(listed)
+    is_misread = any(between in tag for tag in listed) or parse_list(text) is not None
+    return json.dumps(listed) if is_misread else text
 
 
 def with_columns(table: Table, columns: Mapping[str, list[Any]]) -> Table:
@@ -65,34 +102,39 @@ def with_columns(table: Table, columns: Mapping[str, list[Any]]) -> Table:
     return Table({**kept, **columns}, table.n_rows, table.has_names)
 
 
-def is_waiting(table: Table) -> list[bool] | None:
-    """Return which rows wait for review; None if the table was not written with suggestions."""
-    names = _names_in(table)
-    return None if names is None else [_TRUTHS[text] for text in _texts(table.columns[names[1]])]
+def predicted_in(table: Table) -> list[tuple[set[str] | None, bool]] | None:
+    """Return the tags that were predicted for each row, None if it was left to people, and whether it is for review.
 
-
-def without_written(table: Table) -> Table:
-    """Return a table without the columns that were written with suggestions."""
-    return table.drop(_names_in(table) or ())
-
-
-def probabilities_in(table: Table) -> list[list[float]] | None:
-    """Return the probabilities that were written beside the tags of each row; None if there are none."""
+    None if the table is none that was written beside suggestions.
+    """
     names = _names_in(table)
     if names is None:
         return None
-    cells = table.columns[names[0]]
-    listed = (cell if isinstance(cell, list) else _texts([cell])[0].split(";") for cell in cells)
-    try:
-        return [[float(one) for one in row if one != ""] for row in listed]
-    except (TypeError, ValueError):
-        return None
+    given = table.columns[names.predicted]
+    sets = [set(tags) for tags in as_lists(given, _BETWEEN)]
+    texts = _texts(table.columns[names.review])
+    wrong = [text for text in texts if text not in _TRUE | _FALSE]
+    if wrong:
+        raise ValueError(
+            f"The column {names.review!r} must hold true or false, as predict writes it beside {names.predicted!r}, "
+            f"got {wrong[0]!r:.80}: write one of them; if it is a column of your own, give it another name."
+        )
+    are_left = [is_missing(cell) for cell in given]
+    return [
+        (None if is_left else tags, text in _TRUE) for tags, is_left, text in zip(sets, are_left, texts, strict=True)
+    ]
 
 
-def _names_in(table: Table) -> tuple[str, str] | None:
-    """Return the names of the columns that were written with suggestions; None if the table has none."""
+def without_written(table: Table) -> Table:
+    """Return a table without the columns that were written beside suggestions; the rows that are left test nothing."""
+    names = _names_in(table)
+    return table if names is None else table.drop(names)._replace(was_predicted=True)
+
+
+def _names_in(table: Table) -> Written | None:
+    """Return what the columns are called that were written beside suggestions; None if the table has none."""
     for names in (_PREFIXED, _PLAIN):
-        if table.columns.keys() >= set(names) and _TRUTHS.keys() >= set(_texts(table.columns[names[1]])):
+        if table.columns.keys() >= {names.predicted, names.review}:
             return names
     return None
 
@@ -105,7 +147,7 @@ def _texts(cells: Iterable[Any]) -> list[str]:
 
 
 @contextmanager
-def table_writer(file: BinaryIO, suffix: str, bom: bool = False) -> Iterator[Write]:
+def table_writer(file: BinaryIO, suffix: str, bom: bool = False, delimiter: str = ",") -> Iterator[Write]:
     """Yield a function that writes the next rows of a table to a file, in the format of a suffix.
 
     Parameters
@@ -114,6 +156,8 @@ def table_writer(file: BinaryIO, suffix: str, bom: bool = False) -> Iterator[Wri
     suffix : {".csv", ".tsv", ".jsonl", ".parquet", ".xlsx"}
     bom : bool, default=False
         Whether CSV begins with a byte order mark, by which Excel knows that it is UTF-8.
+    delimiter : str, default=","
+        What separates the cells of a ``.csv`` file.
 
     Examples
     --------
@@ -130,7 +174,7 @@ def table_writer(file: BinaryIO, suffix: str, bom: bool = False) -> Iterator[Wri
             yield write
     else:
         text = io.TextIOWrapper(file, encoding="utf-8-sig" if bom and suffix != ".jsonl" else "utf-8", newline="")
-        yield json_writer(text) if suffix == ".jsonl" else _csv_writer(text, "\t" if suffix == ".tsv" else ",")
+        yield json_writer(text) if suffix == ".jsonl" else _csv_writer(text, "\t" if suffix == ".tsv" else delimiter)
         text.flush()
         text.detach()
 
