@@ -38,6 +38,6 @@ def test_a_table_of_tags_that_is_not_there_is_no_tag(works, command):
 
 def test_one_batch_is_not_tested(works, command):
     write("old.csv", ";")
-    assert "No prequential quality" in works("train", "old.csv", "--tags", "tags", "-o", "t.labelrace")
+    assert "No row was tested" in works("train", "old.csv", "--tags", "tags", "-o", "t.labelrace")
     _, _, told = command("predict", "t.labelrace", "old.csv", "-o", "out.csv", "--precision", "0.9")
     assert "was never tested" in told

@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
         command = [sys.executable, "-m", "labelrace", "serve", "--data", str(folder), "--port", "0"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 1
-        assert f"Error: The folder {folder} cannot be written" in done.stderr
+        assert f"Error: The folder {folder} of the journal is not writable" in done.stderr
         assert "Traceback" not in done.stderr
 
 
