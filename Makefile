@@ -94,6 +94,6 @@ lock:
 clean:
 	rm -rf .venv* .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache .coverage dist build \
 		labelrace-runs docs/_build docs/gallery docs/reference/api docs/reference/api.rst docs/reference/command.md \
-		docs/reference/http.md docs/methods/*.rst docs/guide/security.md docs/project/changelog.md \
+		docs/reference/http.md docs/methods/*.rst docs/in-depth/security.md docs/project/changelog.md \
 		docs/project/contributing.md docs/sg_execution_times.rst
 	find . \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +

@@ -225,7 +225,7 @@ def test_the_extra_docs_is_all_that_the_site_needs():
     # Sphinx brings docutils.
     assert distributions(imported) - {"labelrace", "docutils"} <= installed
     # And what the package's own modules import then, those that the site has pages of among them.
-    code = "import sys, generated; [__import__(name) for name in generated._PUBLIC]; print(*sys.modules)"
+    code = "import sys, generated, reference; [__import__(name) for name in reference._PUBLIC]; print(*sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "docs/_ext", capture_output=True, text=True, check=True
     )
@@ -236,7 +236,11 @@ def test_the_extra_docs_is_all_that_the_site_needs():
 def test_clean_removes_what_git_ignores():
     recipe = re.search(r"^clean:\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
     ignored = (ROOT / ".gitignore").read_text().split()
-    assert {path.rstrip("/") for path in ignored} <= set(re.findall(r"[^\s'\\]+", recipe))
+    removed = set(re.findall(r"[^\s'\\]+", recipe))
+    assert {path.rstrip("/") for path in ignored} <= removed
+    if (ROOT / ".git").exists():
+        kept = subprocess.run(["git", "ls-files", "--", *removed - {"."}], cwd=ROOT, capture_output=True, text=True)
+        assert not kept.stdout, "what git has is no result of a build"
 
 
 def test_the_citation():

@@ -119,6 +119,24 @@ def test_nothing_is_noted_of_what_cannot_be_learned(tmp_path, monkeypatch):
         assert service.status()["rows"] == other.status()["rows"] == 22
 
 
+def test_rows_that_wait_go_on_waiting_if_they_cannot_be_learned(tmp_path, monkeypatch):
+    """Also those with other cells now, and those that came before anything was learned."""
+
+    def picky(tagger, table, *given, **named):
+        raise ValueError("It is refused.")
+
+    with serving(tmp_path) as service:
+        predict(service, [{"id": "A", "body": "Before the first lesson"}])
+        teach(service, TICKETS[:20])
+        predict(service, [{"id": "B", "body": "One text"}])
+        monkeypatch.setattr(Tagger, "after_batch", picky)
+        for row in ({"id": "A", "body": "Before the first lesson"}, {"id": "B", "body": "Another text"}):
+            [answer] = service.teach([Lesson("learn", {"rows": [{**row, "tags": ["x"]}]})])
+            assert answer.detail == "It is refused."
+            kept = service.row(row["id"])
+            assert (kept["state"], kept["tags"], kept["history"]) == ("waiting", None, [])
+
+
 def test_a_tag_is_removed_by_the_name_that_it_had(tmp_path):
     with serving(tmp_path) as service:
         teach(service, [{"id": "A", "body": "x", "tags": ["zoo", "ship"]}, {"id": "B", "body": "y", "tags": ["ship"]}])

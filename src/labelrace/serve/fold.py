@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 from labelrace.serve.journal import MAX_BATCH, Entry
@@ -50,7 +50,9 @@ class Folded(NamedTuple):
 
     def why_refused(self, position: int) -> str | None:
         """Return why an entry could not be learned, or None if it was."""
-        return next((why for at, why in reversed(self.refused) if at == position), None)
+        # Positions ascend, and mostly the last ones are asked for.
+        later = takewhile(lambda one: one[0] >= position, reversed(self.refused))
+        return next((why for at, why in later if at == position), None)
 
 
 def fold(folded: Folded, batch: Sequence[Entry]) -> Folded:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -64,7 +65,8 @@ class Follower:
         self._changed = threading.Condition()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
         self._news: News | None = None  # as those who listen know it
-        self._arrived_here, self._opened_here = 0, 0  # the numbers of what was told at once, as it happened here
+        # The numbers of what was told at once, as it happened here.
+        self._arrived_here, self._opened_here = 0, deque[int](maxlen=100)
         self.head = folded.position
         self._seconds, self.snapshot_at, self._snapshot_time = 0.0, folded.position, time.monotonic()
         self._waiting = (0.0, 0)
@@ -149,7 +151,7 @@ class Follower:
             self.tell("row", {"id": news.id, "state": WAITING, "who": None})
         last = before.opened[-1][0] if before.opened else 0
         for number, id, who in news.opened:
-            if number > last and number != self._opened_here:
+            if number > last and number not in self._opened_here:
                 self.tell("open", {"id": id, "open_by": who})
 
     def _learn(self, batch: Sequence[Entry]) -> None:
@@ -161,9 +163,9 @@ class Follower:
             folded = fold(self.folded, batch)
             self._seconds += time.perf_counter() - began
             # Before anybody knows of it, so that no snapshot goes beyond rows that are to be as before.
-            for entry in (refused := folded.refused_of(batch)):
+            self.inbox.take_back(refused := folded.refused_of(batch))
+            for entry in refused:
                 LOGGER.warning("The entry at position %d cannot be learned, and is left out.", entry.position)
-            self.inbox.take_back(refused)
             self._take(folded, batch)
 
     def _jump(self) -> None:
@@ -181,8 +183,11 @@ class Follower:
             folded = start.newest(self.database)
         except ValueError as error:
             raise busy(str(error)) from error
+        with self.database.reading() as connection:
+            head = self.journal.head(connection)
         with self._learning, self._changed:
-            self.folded, self.head, self.snapshot_at = folded, folded.position, folded.position
+            self.folded, self.head, self.snapshot_at = folded, max(head, folded.position), folded.position
+            self._trouble = "The journal is being read."
             self._changed.notify_all()
 
     def _take(self, folded: Folded, batch: Sequence[Entry]) -> None:

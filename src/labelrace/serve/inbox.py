@@ -137,6 +137,8 @@ class Inbox:
         for number, (entry, row) in enumerate(told):
             is_told, id = row["tags"] is not None, row["id"]
             said = {"position": entry.position, "time": time_of(entry.time), "who": entry.who or None}
+            if id not in histories:
+                said["new"] = True
             histories[id] = [*histories.get(id, ()), {**said, "tags": row["tags"]}][-_MAX_HISTORY:]
             values[id] = {
                 **_described(id, row["cells"]),
@@ -159,20 +161,17 @@ class Inbox:
         A row that was not there before goes; of others the cells stay that were sent last.
         """
         teaching = [entry for entry in entries if entry.kind in TEACHING]
-        # What was said of a row first shows whether it was there before.
-        first = {row["id"]: (entry.kind, row) for entry in reversed(teaching) for row in entry.body["rows"]}
-        first.pop(None, None)
-        if not first:
+        ids = {row["id"] for entry in teaching for row in entry.body["rows"]} - {None}
+        if not ids:
             return
         refused = {entry.position for entry in teaching}
         with self.database.writing() as connection:
-            for id, stored in self.find(connection, first).items():
-                kind, row = first[id]
+            for id, stored in self.find(connection, ids).items():
                 history = [said for said in stored.history if said["position"] not in refused]
                 if len(history) == len(stored.history):
                     continue
                 is_row = ROWS.c.id == id
-                if not history and kind == "learn" and row["was"] is None:
+                if not history and stored.state == TAGGED and stored.history[0].get("new"):
                     connection.execute(ROWS.delete().where(is_row))
                     continue
                 values: dict[str, Any] = {"history": as_text(history)}
@@ -182,6 +181,7 @@ class Inbox:
                     values["tags"] = None if tags is None else as_text(tags)
                     values["who"] = (who or "") if tags is not None else ""
                     values["review"] = tags is None
+                    values["useful"] = 1.0 if tags is None else 0.0
                 connection.execute(ROWS.update().where(is_row).values(**values))
 
     def open(self, connection: Connection, id: str, who: str, is_open: bool) -> int:

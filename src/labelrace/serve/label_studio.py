@@ -285,7 +285,7 @@ def add_label_studio(
     predictions: Gatherer[Prediction, dict[str, Any]],
     lessons: Gatherer[Lesson, dict[str, Any]],
 ) -> None:
-    """Add Label Studio's doors to an application."""
+    """Add Label Studio's routes to an application."""
 
     def version(position: int) -> str:
         return f"labelrace at {position}"

@@ -28,6 +28,8 @@ from labelrace.serve.problems import Problem, busy
 
 # Rows that are ranked again at once to find the most useful ones, and how often at most.
 _LOOKED_AT, _MOST_LOOKS = 250, 8
+# What the history of a row tells of each time its tags were given.
+_SAID = ("position", "time", "who", "tags")
 
 Answer = dict[str, Any]
 
@@ -245,13 +247,13 @@ class Service(Follower):
         [suggested] = views.suggested(folded, [row._asdict()])
         listed = views.stored(folded, row, suggested)
         listed["explanation"] = views.explained(folded, row._asdict(), suggested)
-        return listed | {"history": row.history}
+        return listed | {"history": [{name: said[name] for name in _SAID} for said in row.history]}
 
     def open_row(self, id: str, who: str, is_open: bool = True) -> Answer:
         """Note that a user opens or closes a row; return who has it open, the first who opened it."""
         self._stored(id)
         with self.database.writing() as connection:
-            self._opened_here = self.inbox.open(connection, id, who, is_open) or self._opened_here
+            self._opened_here.append(self.inbox.open(connection, id, who, is_open))
         answer = {"id": id, "open_by": self._stored(id).open_by}
         self.tell("open", answer)
         return answer

@@ -140,6 +140,7 @@ async function tell(about, given) {
   about.pending = false;
   if (!answer) return null;
   about.saidAt = answer.position;
+  if (answer.pending) toast(`${about.id} is saved, and will be learned after what came before.`);
   const isNew = (given ?? []).some((tag) => !tags.some((one) => one.tag === tag));
   await Promise.all([attempt(() => queue.refresh()), row && row !== about ? reask() : null, isNew ? loadTags() : null]);
   return answer;

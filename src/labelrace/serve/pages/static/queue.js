@@ -138,7 +138,7 @@ export class Queue {
         face,
         row.state === "tagged" ? h("span", { class: "by" }, this.filters.state === "waiting" || !isMine ? `${who === "You" ? "✓" : `✓ ${who}:`}` : "✓") : null,
         row.state === "waiting" && row.suggested.review ? h("span", { class: "badge review" }, "review") : null,
-        tags.length ? tags.map((tag) => h("span", { class: "mini" }, printable(tag))) : h("span", { class: "muted" }, row.state === "tagged" ? "no tag applies" : "no suggestion"),
+        tags.length ? tags.map((tag) => h("span", { class: "mini" }, printable(tag))) : h("span", { class: "muted" }, row.state === "tagged" ? "no tag applies" : row.suggested.reason ? "cannot be read" : "no suggestion"),
       ),
     );
     return item;

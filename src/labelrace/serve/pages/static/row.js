@@ -61,7 +61,8 @@ export function rowView(article, tags, actions) {
     head.replaceChildren(
       h("p", { class: "meta" },
         h("span", { class: "id" }, printable(row.id)), h("span", {}, ago(row.time) === "now" ? "just now" : `${ago(row.time)} ago`),
-        row.suggested.review && row.state === "waiting" ? h("span", { class: "badge review", title: "No tag is sure enough to go without a person" }, "review") : null),
+        row.suggested.review && row.state === "waiting" ? h("span", { class: "badge review", title: "No tag is sure enough to go without a person" }, "review") : null,
+        row.suggested.reason ? h("span", { class: "muted" }, `The model cannot read this row: ${printable(row.suggested.reason)}`) : null),
       h("h2", { id: "row-title" }, title ? nodes(title) : `Row ${printable(row.id)}`),
     );
     const others = columns.filter((name) => name !== title && cellText(row.cells[name]) !== "");

@@ -106,7 +106,7 @@ async function show(tag, { focus = true } = {}) {
     const answer = await attempt(() => teach("v1/tags/describe", { tags: { [tag]: { synonyms: names, description: description.value.trim() } } }));
     if (!answer) return;
     save.disabled = true;
-    toast(`${tag}: saved`);
+    toast(`${tag}: saved${answer.pending ? ", not in force yet" : ""}`);
     load();
   });
   const most = Math.max(1, ...one.together.map(({ rows }) => rows));

@@ -124,9 +124,12 @@ async function tagRows() {
 
 async function teachRows() {
   const rows = bodies().map((row, i) => ({ ...row, tags: table.tags[i] })).filter(({ tags }) => tags !== null);
-  const done = await inPieces(rows, "Teaching", (piece) => teach("v1/learn", { rows: piece }));
+  let isPending = false;
+  const done = await inPieces(rows, "Teaching", async (piece) => {
+    isPending = Boolean((await teach("v1/learn", { rows: piece })).pending) || isPending;
+  });
   draw();
-  if (done) toast(`${plural(done, "row")} learned`);
+  if (done) toast(`${plural(done, "row")} ${isPending ? "saved, not all learned yet" : "learned"}`);
 }
 
 async function download(suffix) {
