@@ -25,10 +25,10 @@ def test_all_rows_before_it_are_saved(works, command, tmp_path, options, kind, n
     status, _, told = command("train", f"bad{kind}", *options, "-o", "bad")
     assert status == 1
     assert f"bad{kind}, line {end + 1}: " in told
-    assert f"The first {n_good:,} rows were learned and saved to" in told
+    assert f"{n_good:,} rows were learned and saved to" in told
     assert (tmp_path / "bad").read_bytes() == (tmp_path / "good").read_bytes()
     if "--tags" in options:
-        assert f"The first {n_good:,} rows were learned and saved to" in command("update", "good", f"bad{kind}").err
+        assert f"{n_good:,} rows were learned and saved to" in command("update", "good", f"bad{kind}").err
 
 
 @pytest.mark.parametrize("options", [("--tags", "tags"), ("--labels", "tags", "-m", "obr")], ids=["tagger", "model"])
@@ -57,8 +57,19 @@ def test_all_rows_before_one_that_is_refused_are_saved(works, command, tmp_path,
     status, _, told = command("train", "bad.csv", *options, "-o", "bad")
     assert status == 1
     assert f"Row {n_good + 1}: " in told
-    first = "first row was" if n_good == 1 else f"first {n_good:,} rows were"
-    assert f"The {first} learned and saved to bad." in told
+    rows = "1 row was" if n_good == 1 else f"{n_good:,} rows were"
+    assert f"{rows} learned and saved to bad." in told
     assert (tmp_path / "bad").read_bytes() == (tmp_path / "good").read_bytes()
     if "--tags" in options:
-        assert f"The {first} learned and saved to good." in command("update", "good", "bad.csv").err
+        assert f"{rows} learned and saved to good." in command("update", "good", "bad.csv").err
+
+
+def test_an_update_learns_no_row_twice_whatever_the_batches_of_its_tagger(works, command, tmp_path):
+    """What is learned completely or not at all is no larger than the tagger's own batches."""
+    lines = [f"{i % 7},1,{i % 2}" for i in range(300)]
+    (tmp_path / "good.csv").write_text("\n".join(["a,x,y", *lines]) + "\n")
+    (tmp_path / "bad.csv").write_text("\n".join(["a,x,y", *lines[:250], "1,2,0", *lines[251:]]) + "\n")
+    works("train", "good.csv", "--tags", "x,y", "--batch-size", 50, "-o", "good")
+    ended = command("update", "good", "bad.csv")
+    assert "250 rows were learned and saved to good." in ended.err
+    assert "Skipped" not in ended.out + ended.err

@@ -78,7 +78,7 @@ def test_interrupted_run(command, works, files, interrupt_in, at):
 def test_interrupted_training_keeps_what_was_learned(command, files, interrupt_in, data):
     interrupt_in("learn", 4, Fitted)  # in the middle of the fourth batch, which then does not count
     outcome = command("train", files(".csv"), "-o", "model", "-m", "race-cls-fixed", "--batch-size", 20)
-    assert outcome == (130, "", "Interrupted. The first 60 rows were learned and saved to model.\n")
+    assert outcome == (130, "", "Interrupted. 60 rows were learned and saved to model.\n")
     model = labelrace.make_model("race-cls-fixed", random_state=0)
     for start in range(0, 60, 20):
         model.partial_fit(data.X[start : start + 20], data.Y[start : start + 20])

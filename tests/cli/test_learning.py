@@ -114,7 +114,7 @@ def test_an_error_names_the_file_and_what_came_before_is_saved(command):
     status, _, told = command("train", "one.csv", "two.csv", "--tags", "tags", "-o", "t")
     assert status == 1
     assert "two.csv: The table must have the column 'tags'" in told
-    assert "The first 50 rows were learned and saved to" in told
+    assert "50 rows were learned and saved to" in told
     assert labelrace.load("t").n_rows_ == 50
 
 

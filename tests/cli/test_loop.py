@@ -449,7 +449,7 @@ def test_a_training_that_fails_does_not_replace_a_good_tagger(works, command):
         file.write("T-5,too,few\n")
     ended = command("train", "bad.csv", "--tags", "tags", "-o", "t.labelrace", "--force")
     assert ended.status == 1
-    assert "The first 60 rows were learned and saved to t.labelrace.partial. t.labelrace is as it was." in ended.err
+    assert "60 rows were learned and saved to t.labelrace.partial. t.labelrace is as it was." in ended.err
     with open("t.labelrace", "rb") as file:
         assert file.read() == before
     assert labelrace.load("t.labelrace.partial").n_rows_ == 60
@@ -562,3 +562,14 @@ def test_csv_is_written_as_it_was_read(command, delimiter, encoding, has_mark):
     assert text.startswith(b"\xef\xbb\xbf") == has_mark
     header, row = csv.reader(text.decode("utf-8-sig").splitlines(), delimiter=delimiter)
     assert dict(zip(header, row, strict=True))["by"] == "Zoë"
+
+
+@pytest.mark.usefixtures("trained")
+def test_all_rows_of_a_corrected_file_are_a_test(works):
+    """Those that somebody has corrected alone would be those that the tagger got wrong."""
+    write("new.csv", untagged(tickets(60, seed=1)))
+    works("predict", "t.labelrace", "new.csv", "-o", "out.csv")
+    rows = read("out.csv")
+    rows[3]["tags"] = "kettle"
+    write("out.csv", rows)
+    assert "60 rows" in works("test", "t.labelrace", "out.csv")

@@ -6,6 +6,8 @@ import warnings
 
 from labelrace import DelayedLabels, Tagger
 from labelrace.streams.demo import demo_tickets
+from labelrace.tables.tag_details import TagDetails
+from labelrace.tables.tag_doubts import fold_details
 
 ROWS = demo_tickets(1400)
 
@@ -49,3 +51,8 @@ def test_rows_that_wait():
         warnings.simplefilter("error")
         delayed.learn(range(200), [{"Brandnew"} if number < 60 else {"brandNEW"} for number in range(200)])
     assert [tag for tag in delayed.model.tags_ if tag.lower() == "brandnew"] == ["Brandnew"]
+
+
+def test_details_of_two_spellings_are_put_together():
+    folded = fold_details({"Oven": TagDetails(), "oven": TagDetails(("stove",), "hot", "OVEN")}, [])
+    assert folded == {"Oven": TagDetails(("stove",), "hot", None)}

@@ -61,8 +61,9 @@ def sentence(error: BaseException) -> str:
 
 def end_early(stopped: BaseException, n_rows: int, saved: Path, *more: str) -> NoReturn:
     """End a command that was stopped while it learned, after the model is saved, and say how much it has learned."""
-    rows = "first row was" if n_rows == 1 else f"first {n_rows:,} rows were"
-    message = " ".join([f"The {rows} learned and saved to {saved}.", *more])
+    rows = "1 row was" if n_rows == 1 else f"{n_rows:,} rows were"
+    learned = f"{rows} learned and" if n_rows else "Nothing new was learned;"
+    message = " ".join([f"{learned} saved to {saved}.", *more])
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(message) from None
     raise DataFormatError(f"{sentence(stopped)} {message}") from stopped

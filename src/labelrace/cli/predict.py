@@ -183,8 +183,7 @@ def _set_wanted(tagger: Tagger, precision: float | None, min_probability: float 
     wanted = tagger.precision
     if wanted is not None and least_confidence(tagger.state.suggestions, wanted) > 1.0:
         curve = tagger.precision_curve_
-        reached = curve.precision[curve.n_suggestions > 0].max(initial=0.0)
-        why = f"the precision on recent rows is at most {reached:.2f}, below {wanted:g}"
+        why = f"no confidence has reached a precision of {wanted:g} on enough recent rows"
         if not curve.n_suggestions.any():
             why = "the tagger has learned a single batch, and was never tested"
         say(f"No tags are given: {why}. Give a lower --precision, or let it learn more rows.", err=True)

@@ -128,6 +128,8 @@ def learn_files(
     from labelrace.tables.tagger_facts import quality_text
 
     is_new, rows, stopped, unchanged = not tagger.is_fitted, 0, None, list[int]()
+    # A part is learned completely or not at all: the tagger must not cut it into others.
+    size = min(batch_size, tagger.batch_size)
     before = None if is_new else tagger.state
 
     def describe() -> str:
@@ -145,7 +147,7 @@ def learn_files(
         unchanged.extend(found if learner is tagger else ())
 
     for file in files:
-        batches = ((table,) for table in tables_of(file, batch_size, reading))
+        batches = ((table,) for table in tables_of(file, size, reading))
         learned, stopped = learn_batches(tagger, batches, learn, describe, reading.on_bad_row)
         rows += learned
         if stopped is not None:

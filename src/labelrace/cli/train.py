@@ -65,6 +65,8 @@ def train(
             files = options.matching_files(sources)
             tagging.train_tagger(tagger, model, files, out, batch_size, table.reading, confirmed)
         else:
+            if confirmed:
+                raise ValueError("--confirmed must be without --workers and --scheduler: leave one of them out.")
             where.check(sources, table.reading)
             train_on_workers(tagger, model, source, out, where, batch_size=batch_size)
     elif vocabulary is not None or confirmed:
@@ -158,7 +160,7 @@ def update(
     nothing = f"Nothing was learned: no row of {', '.join(files)} has tags, and {tagger_file} is as it was."
     learned = tagging.learn_files(tagger, files, batch_size, reading, nothing, confirmed)
     tagger.set_params(separator=usual)
-    if learned.n_unchanged and tagger.state is before.state and vocabulary is None:
+    if learned.n_unchanged and tagger.state is before.state and vocabulary is None and out is None and not fold_tags:
         learned.tell_skipped()
         check_learned(learned.stopped is None, learned.stopped, nothing)
         say(f"{tagging.unchanged_text(learned.n_unchanged)} {tagger_file} is as it was.", err=True)

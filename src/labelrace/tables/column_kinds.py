@@ -274,6 +274,8 @@ def batch_pattern(column: Column, cells: Cells) -> str:
     >>> batch_pattern(column, ["02/01/2024", "02/13/2024"]), batch_pattern(column, ["02/01/2024", "13/02/2024"])
     ('%m/%d/%Y', '%d/%m/%Y')
     """
+    if not as_dates(cells, column.pattern)[1]:
+        return column.pattern
     reads, others, both = _reads(column.pattern, cells)
     other = exchanged(column.pattern)
     return other if other is not None and reads < others >= _MIN_SHARE * both else column.pattern

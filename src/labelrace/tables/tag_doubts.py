@@ -140,5 +140,10 @@ def fold_details(details: Mapping[str, TagDetails], known: Iterable[str]) -> dic
     one = folded([*details, *parents], known)
     joined = dict[str, TagDetails]()
     for tag, said in details.items():
-        joined.setdefault(one[tag], said._replace(parent=said.parent and one[said.parent]))
+        before, parent = joined.get(one[tag], TagDetails()), said.parent and one[said.parent]
+        joined[one[tag]] = TagDetails(
+            tuple(dict.fromkeys((*before.synonyms, *said.synonyms))),
+            before.description or said.description,
+            before.parent or (parent if parent != one[tag] else None),
+        )
     return joined

@@ -22,7 +22,7 @@ from labelrace.tables.read import Table, as_table, table_batches
 from labelrace.tables.state import TagNames, TagSets
 from labelrace.tables.write import predicted_in, without_written
 
-_SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "line end": "\n"}
 _NAMES = {" ": "space", "\t": "tab", "\n": "line end"}
 # Rows from which it is not by chance that new tags are made of known ones.
 _FEW = 3
@@ -213,7 +213,7 @@ def tagged_dataset(tagger: Any, source: Any, reading: Any = None) -> tuple[Tagge
     start, features = time.process_time(), tagger.new_features()
     parts, rows, columns = list[Any](), list[list[int]](), dict[str, int]()
     state, word_columns, names = None, np.zeros(0, dtype=np.int32), list[str]()
-    for table, tags, _ in tagger.tagged_batches(source, reading=reading):
+    for table, tags, _ in tagger.tagged_batches(source, reading=reading, confirmed=True):
         known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
