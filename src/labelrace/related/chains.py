@@ -276,18 +276,7 @@ class ClassifierChainsClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make chains with the base learner of the paper's program.
-
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
-        """
+        """Make chains with the base learner of the paper's program; ``others`` are further parameters."""
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
     def _algorithm(self, seed: int) -> Chains:

@@ -110,15 +110,7 @@ class BinaryRelevanceClassifier(OnlineClassifier):
     def paper(cls, **others: Any) -> Self:
         """Make binary relevance with the base learner of the paper's program (OBR), to the digit.
 
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
+        ``others`` are further parameters.
         """
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 

@@ -162,7 +162,8 @@ class Client(_Client):
         Returns
         -------
         dict
-            With ``learned``, how many rows, and ``position``, that of the journal after them.
+            With ``learned``, how many rows, and ``position``, that of the journal after them; ``pending`` is true where
+            they are on disk and not learned yet.
         """
         return self._run(self._calls.teach("/v1/learn", rows, key))
 
@@ -180,7 +181,8 @@ class Client(_Client):
         Returns
         -------
         dict
-            With ``learned``, how many rows, and ``position``, that of the journal after them.
+            With ``learned``, how many rows, and ``position``, that of the journal after them; ``pending`` is true where
+            they are on disk and not learned yet.
         """
         return self._run(self._calls.teach("/v1/feedback", rows, key))
 
@@ -412,185 +414,57 @@ class AsyncClient(_Client):
     _sender = "AsyncClient"
 
     async def predict(self, rows: Any, explain: bool = False) -> list[Row]:
-        """Return for each row its tags, their probabilities, and whether a person should look at it.
-
-        Parameters
-        ----------
-        rows : list of dicts, data frame or Arrow table
-        explain : bool, default=False
-            As for `Client.predict`.
-
-        Returns
-        -------
-        list of dicts
-        """
+        """Return for each row its tags, probabilities, and whether it is for review. See `Client.predict`."""
         return await self._run(self._calls.predict(rows, explain))
 
     async def learn(self, rows: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Teach rows that have their tags in ``tags``.
-
-        Parameters
-        ----------
-        rows : list of dicts, data frame or Arrow table
-        key : str, default=None
-            As for `Client.learn`.
-
-        Returns
-        -------
-        dict
-            With ``learned``, how many rows, and ``position``, that of the journal after them.
-        """
+        """Teach rows that have their tags in ``tags``. See `Client.learn`."""
         return await self._run(self._calls.teach("/v1/learn", rows, key))
 
     async def feedback(self, rows: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Give the right tags of rows that were predicted or learned, by their ids.
-
-        Parameters
-        ----------
-        rows : list of dicts, data frame or Arrow table
-        key : str, default=None
-            As for `Client.feedback`.
-
-        Returns
-        -------
-        dict
-            With ``learned``, how many rows, and ``position``, that of the journal after them.
-        """
+        """Give the right tags of rows that were predicted or learned, by their ids. See `Client.feedback`."""
         return await self._run(self._calls.teach("/v1/feedback", rows, key))
 
     async def rows(
         self, state: str = "waiting", *, order: str = "newest", search: str = "", tag: str = "", limit: int = 50
     ) -> list[Row]:
-        """List rows with their ids: those that wait for tags, in an order.
-
-        Parameters
-        ----------
-        state, order, search, tag, limit
-            As for `Client.rows`.
-
-        Returns
-        -------
-        list of dicts
-        """
+        """List rows with their ids: those that wait for tags, in an order. See `Client.rows`."""
         return await self._run(self._calls.rows(state, order, search, tag, limit))
 
     async def row(self, id: str | int) -> Row:
-        """Return a row, the reasons for its suggested tags, and the history of its tags.
-
-        Parameters
-        ----------
-        id : str or int
-
-        Returns
-        -------
-        dict
-        """
+        """Return a row, the reasons for its suggested tags, and the history of its tags. See `Client.row`."""
         return await self._run(self._calls.row(id))
 
     async def tags(self, search: str = "", *, limit: int = 1000) -> list[dict[str, Any]]:
-        """List tags: how many rows have them, how well they are predicted, their synonyms.
-
-        Parameters
-        ----------
-        search : str, default=""
-            What the tag or a synonym has in it.
-        limit : int, default=1000
-            How many tags at most.
-
-        Returns
-        -------
-        list of dicts
-        """
+        """List tags: how many rows have them, how well they are predicted, their synonyms. See `Client.tags`."""
         return await self._run(self._calls.tags(search, limit))
 
     async def rename(self, names: Mapping[str, str], *, preview: bool = False) -> dict[str, Any]:
-        """Rename tags, old names to new ones.
-
-        Parameters
-        ----------
-        names : dict from old to new name
-        preview : bool, default=False
-            Whether only to count the rows that have them.
-
-        Returns
-        -------
-        dict
-        """
+        """Rename tags, old names to new ones. See `Client.rename`."""
         return await self._run(self._calls.change_tags("rename", {"names": dict(names)}, preview))
 
     async def merge(self, tags: Sequence[str], into: str, *, preview: bool = False) -> dict[str, Any]:
-        """Merge tags into one.
-
-        Parameters
-        ----------
-        tags : list of str
-        into : str
-            One of them, another tag, or a new name.
-        preview : bool, default=False
-            Whether only to count the rows that have them.
-
-        Returns
-        -------
-        dict
-        """
+        """Merge tags into one. See `Client.merge`."""
         return await self._run(self._calls.change_tags("merge", {"tags": list(tags), "into": into}, preview))
 
     async def retire(self, tags: Sequence[str], *, preview: bool = False) -> dict[str, Any]:
-        """Retire tags, which are no longer predicted.
-
-        Parameters
-        ----------
-        tags : list of str
-        preview : bool, default=False
-            Whether only to count the rows that have them.
-
-        Returns
-        -------
-        dict
-        """
+        """Retire tags, which are no longer predicted. See `Client.retire`."""
         return await self._run(self._calls.change_tags("retire", {"tags": list(tags)}, preview))
 
     async def describe(self, tags: Mapping[str, Mapping[str, Any]], *, preview: bool = False) -> dict[str, Any]:
-        """Set ``synonyms``, ``description`` and ``parent`` of tags.
-
-        Parameters
-        ----------
-        tags : dict from tag to dict
-            With ``synonyms``, ``description`` and ``parent``, or some of them.
-        preview : bool, default=False
-            Whether only to count the rows that have them.
-
-        Returns
-        -------
-        dict
-        """
+        """Set ``synonyms``, ``description`` and ``parent`` of tags. See `Client.describe`."""
         return await self._run(self._calls.change_tags("describe", {"tags": dict(tags)}, preview))
 
     async def status(self) -> dict[str, Any]:
-        """Return the numbers of learned and waiting rows, and the position in the journal.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the numbers of learned and waiting rows, and the position in the journal. See `Client.status`."""
         return await self._run(self._calls.status())
 
     async def quality(self) -> dict[str, Any]:
-        """Return the prequential quality of the suggestions: now, by day, by tag.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the prequential quality of the suggestions: now, by day, by tag. See `Client.quality`."""
         return await self._run(self._calls.quality())
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield events from now on, each with its name and data, until the caller stops.
-
-        Yields
-        ------
-        Event
-        """
+        """Yield events from now on, each with its name and data, until the caller stops. See `Client.events`."""
         failures = 0
         while True:
             reader, reply = EventReader(), _ENDED
@@ -610,12 +484,7 @@ class AsyncClient(_Client):
             failures += 1
 
     async def export(self) -> AsyncIterator[bytes]:
-        """Yield the journal, a line of JSON for each entry.
-
-        Yields
-        ------
-        bytes
-        """
+        """Yield the journal, a line of JSON for each entry. See `Client.export`."""
         reader = LineReader()
         try:
             async with self._http.stream(**self._given_stream("/v1/export")) as answer:

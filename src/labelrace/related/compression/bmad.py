@@ -305,15 +305,7 @@ class BMaDClassifier(OnlineClassifier):
     def paper(cls, **others: Any) -> Self:
         """Make the form of MEKA: the local search, and Weka's naive Bayes; MEKA's own search has no seed.
 
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
+        ``others`` are further parameters.
         """
         return cls(**{"search": "local", "learner": NaiveBayes(numeric="binned"), **others})
 

@@ -248,15 +248,7 @@ class MLkNNClassifier(OnlineClassifier):
     def paper(cls, **others: Any) -> Self:
         """Make ML-kNN as Zhang and Zhou's program has it: features as they are, and all rows kept.
 
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
+        ``others`` are further parameters.
         """
         return cls(**{"scale": "none", "window": 2**40, "ties": "oldest", **others})
 

@@ -157,15 +157,7 @@ class MBRClassifier(OnlineClassifier):
     def paper(cls, **others: Any) -> Self:
         """Make a stack whose first level is that of the paper's program (OBR), to the digit.
 
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
+        ``others`` are further parameters.
         """
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 

@@ -197,18 +197,7 @@ class MBRChunksClassifier(OnlineClassifier):
 
     @classmethod
     def paper(cls, **others: Any) -> Self:
-        """Make the ensemble with the base learner of the paper's program.
-
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
-        """
+        """Make the ensemble with the base learner of the paper's program; ``others`` are further parameters."""
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
     def _algorithm(self, seed: int) -> Chunks:

@@ -143,15 +143,7 @@ class EaHTClassifier(mlht.TreeClassifier):
     def moa(cls, **others: Any) -> Self:
         """Make an ensemble of trees that split as in MOA, with pruned label sets in the leaves.
 
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
+        ``others`` are further parameters.
         """
         return cls(**{"leaf": "pruned_sets", "entropy": "occurrences", **others})
 

@@ -296,18 +296,7 @@ class ISOUPTreeClassifier(OnlineClassifier):
 
     @classmethod
     def moa(cls, **others: Any) -> Self:
-        """Make the tree as MOA has it with mean leaves.
-
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
-        """
+        """Make the tree as MOA has it with mean leaves; ``others`` are further parameters."""
         return cls(**{"constant_labels": "moa", **others})
 
     def _algorithm(self, seed: int) -> ISOUPTree:

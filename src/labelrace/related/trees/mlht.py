@@ -329,15 +329,7 @@ class MLHTClassifier(TreeClassifier):
     def moa(cls, **others: Any) -> Self:
         """Make MOA's tree with majority label sets in the leaves; ``leaf="pruned_sets"`` has those of its default.
 
-        Parameters
-        ----------
-        **others
-            Any other parameter of the class.
-
-        Returns
-        -------
-        classifier
-            Unfitted.
+        ``others`` are further parameters.
         """
         return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
 
