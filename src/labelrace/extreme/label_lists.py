@@ -68,8 +68,8 @@ def build_lists(decoder: code_decoder.Derived, state: code_decoder.State, n_head
     head = state.order[:n_head]
     heads = pool, unsorted[:n_head], head[~is_listed[head]]
     # Padded with -1, which no loop reads.
-    padded = (np.pad(labels, (0, -len(labels) % _BLOCK_LABELS), constant_values=-1) for labels in heads)
-    head_labels = np.concatenate(list(padded))
+    padded = [np.pad(labels, (0, -len(labels) % _BLOCK_LABELS), constant_values=-1) for labels in heads]
+    head_labels = np.concatenate(padded)
     sums = decoder.sums.rows(head_labels)
     blocks = sums[:, :-1].reshape(-1, _BLOCK_LABELS, sums.shape[1] - 1).transpose(0, 2, 1)
     sizes = len(heads[0]), len(heads[1]), len(heads[2])

@@ -108,8 +108,8 @@ def learn(
     precision, columns = precision.copy(), Z.indices if columns is None else columns
     blocks = _blocks(Z, labels.shape[1] if n_known is None else min(n_known, labels.shape[1]))
     # One for all blocks: the system takes longer to provide memory than the loops to write to it.
-    most = max((Z.indptr[block.stop] - Z.indptr[block.start] for block in blocks), default=0)
-    changes, pairs = _room(int(most) * labels.shape[1]), _room(int(most) * labels.shape[1])[:3]
+    size = labels.shape[1] * int(max([Z.indptr[block.stop] - Z.indptr[block.start] for block in blocks], default=0))
+    changes, pairs = _room(size), _room(size)[:3]
     by_column = scipy.sparse.csr_array((Z.data, columns, Z.indptr), shape=(Z.shape[0], len(precision)))
     for block in blocks:
         some = row_range(by_column, block.start, block.stop)
