@@ -95,6 +95,8 @@ class Service(Follower):
             return
         with self.database.writing() as connection:
             self._arrived_here = self.inbox.add_predicted(connection, seen)
+        # Counted again when it is asked for: who has the page open sees the number that the next event tells.
+        self._waiting = (0.0, self._waiting[1])
         self.tell("row", {"id": seen[-1].id, "state": WAITING, "who": None})
 
     # --- Teaching -----------------------------------------------------------------------------------------------------
