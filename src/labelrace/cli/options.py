@@ -308,8 +308,8 @@ def check_new(out: Path | None, tagger_file: Path, force: bool) -> Path:
     return out or tagger_file
 
 
-def place_of(out: Path) -> tuple[Path, list[str]]:
-    """Return where a training that was stopped early is saved, as it replaces no file, and a sentence on that."""
+def partial_target(out: Path) -> tuple[Path, list[str]]:
+    """Return where a training that was stopped early is saved: beside a file that exists, and a sentence on that."""
     if not out.exists() or not out.stat().st_size:
         return out, []
     return out.with_name(f"{out.name}.partial"), [f"{out} is as it was."]

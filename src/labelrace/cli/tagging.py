@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelrace.cli.messages import end_early, number_of, say, standard_input
-from labelrace.cli.options import as_folders, place_of
+from labelrace.cli.options import as_folders, partial_target
 from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.exceptions import DataFormatError
 
@@ -96,7 +96,7 @@ def train_tagger(
     before, nothing = snapshot(tagger), "Nothing was learned: the source has no rows with tags."
     learned = learn_files(tagger, files, batch_size, reading, nothing, confirmed)
     check_learned(tagger.is_fitted, learned.stopped, f"Nothing was learned. {unchanged_text(learned.n_unchanged)}")
-    target, kept = (out, []) if learned.stopped is None else place_of(out)
+    target, kept = (out, []) if learned.stopped is None else partial_target(out)
     tagger.save(target)
     check_ended(tagger, learned, before, target, *kept)
     counts = f"{number_of(tagger.n_rows_, 'row')} with {number_of(len(tagger.tags_), 'tag')}"

@@ -114,7 +114,7 @@ def _train_model(
         model.fit(data.X, data.Y)
     # Codes of nominal values come from the file; another file must be read with the same codes.
     model.source_ = source_of(stream_features(stream))
-    target, kept = (out, []) if stopped is None else options.place_of(out)
+    target, kept = (out, []) if stopped is None else options.partial_target(out)
     model.save(target)
     if stopped is not None:
         end_early(stopped, rows, target, *kept)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelrace.cli.messages import Interrupted, say
-from labelrace.cli.options import given_of, place_of
+from labelrace.cli.options import given_of, partial_target
 
 if TYPE_CHECKING:
     from labelrace.streams.table_sources import Reading
@@ -53,13 +53,13 @@ def train_on_workers(
     except KeyboardInterrupt:
         if not model.is_fitted:
             raise Interrupted("Nothing was merged yet, and no file was written.") from None
-        target, kept = place_of(out)
+        target, kept = partial_target(out)
         model.save(target)
         raise Interrupted(" ".join([*_summary(name, steps[-1], target), *kept])) from None
     except DistributedError as error:
         if not model.is_fitted:
             raise
-        target, kept = place_of(out)
+        target, kept = partial_target(out)
         model.save(target)
         raise DistributedError(" ".join([f"{error} It was saved: {target}.", *kept])) from None
     model.save(out)
